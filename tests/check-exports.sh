@@ -1,0 +1,31 @@
+# Each shared object exports exactly its entry points and needs only its own libraries.
+
+failed=0
+n=0
+
+# object FILE "EXPORT..." NEEDED-PATTERN
+object() {
+  n=$((n + 1))
+  exports=$($NM -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' |
+    LC_ALL=C sort | tr '\n' ' ')
+  case " $2 " in
+  *" ${exports% } "*) ;;
+  *) echo "$1: exports ${exports:-nothing}, not $2"; failed=1 ;;
+  esac
+  needed=$($READELF -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
+    grep -Ev "^(lib(c|m|pthread|dl|rt|gcc_s|asan|ubsan|lsan|tsan)\.so\.[0-9]+|ld-linux.*|linux-vdso.*)$" |
+    grep -Ev "^($3)$")
+  test -z "$needed" || { echo "$1: needs" $needed; failed=1; }
+}
+
+core='libcjson\.so\.[0-9]+|libpcre2-8\.so\.[0-9]+'
+for file in "$top_builddir"/.libs/libpawl.so "$top_builddir"/plugins/.libs/*.so; do
+  test -f "$file" || continue
+  case $file in
+  */libpawl.so | */pawl_plugin.so) object "$file" "pawl_get_api pawl_negotiate pawl_version" "$core" ;;
+  */cpu_compiler.so) object "$file" pawl_plugin_query "$core|libLLVM.*" ;;
+  *) object "$file" pawl_plugin_query "$core" ;;
+  esac
+done
+echo "$n shared objects"
+test $n -gt 0 && exit $failed
