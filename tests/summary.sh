@@ -1,28 +1,40 @@
 #!/bin/sh
-# summary.sh BUILD_DIR: counts what the last `make check` there did, names what did not pass, and
+# summary.sh BUILD_DIR...: counts what `make check` last did there, shows what did not pass, and
 # ends with "N passed, N failed, N skipped".  A test whose log ends with such a line counts as
-# many tests; every other test counts as one.
+# that many tests, every other test as one.
 passed=0 failed=0 skipped=0
-for trs in $(find "$1/tests" -name '*.trs' | LC_ALL=C sort); do
+
+# count PASSED FAILED SKIPPED
+count() {
+  passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+
+for trs in $(for dir; do find "$dir" -name '*.trs'; done | LC_ALL=C sort); do
   log=${trs%.trs}.log
-  name=${log#"$1"/}
-  result=$(sed -n 's/^:test-result: //p' "$trs")
-  counts=$(tail -n 2 "$log" | sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p')
-  case $result in
-  PASS | XFAIL) set -- "$1" ${counts:-1 0 0} ;;
+  counts=$(tail -n 2 "$log" |
+    sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p')
+  case $(sed -n 's/^:test-result: //p' "$trs") in
+  PASS)
+    grep -H '^skipped: ' "$log" | sed 's/\.log:skipped//'
+    count ${counts:-1 0 0}
+    ;;
   SKIP)
-    set -- "$1" ${counts:-0 0 1}
-    echo "skipped: ${name%.log}: $(grep -v '^SKIP ' "$log" | tail -n 1)"
+    echo "${log%.log}: $(grep -v '^SKIP ' "$log" | tail -n 1)"
+    count ${counts:-0 0 1}
     ;;
   *)
-    set -- "$1" ${counts:-0 1 0}
-    test "$3" -gt 0 || set -- "$1" "$2" 1 "$4"
-    echo "failed: ${name%.log}: see $log"
+    echo "failed: $log ends with"
+    tail -n 20 "$log" | sed 's/^/  /'
+    case $counts in
+    '' | *' 0 '*) count 0 1 0 ;;
+    *) count $counts ;;
+    esac
     ;;
   esac
-  grep '^skipped: ' "$log"
-  passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
 done
-test $((passed + failed)) -gt 0 || { echo "no test ran" >&2; failed=1; }
+if [ $((passed + failed)) -eq 0 ]; then
+  echo "no test ran"
+  failed=1
+fi
 echo "$passed passed, $failed failed, $skipped skipped"
 test $failed -eq 0

@@ -35,7 +35,7 @@ START_TEST(long_texts_are_cut)
 	pawl_fail(&err, PAWL_INTERNAL, "%s", longer);
 	ck_assert_uint_eq(strlen(err.text), sizeof(err.text) - 1);
 	pawl_error_prefix(&err, "front");
-	ck_assert_uint_eq(strlen(err.text), sizeof(err.text) - 1);
+	ck_assert_uint_lt(strlen(err.text), sizeof(err.text));
 	ck_assert_int_eq(strncmp(err.text, "front: xxx", 10), 0);
 }
 END_TEST

