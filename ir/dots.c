@@ -14,26 +14,30 @@ struct activations {
 	int16_t q[BLOCK];
 };
 
+typedef void widen_fn(const void *x, int64_t index, struct activations *wide);
+
 static void
-widen_a16(const struct pawl_block_a16 *x, struct activations *wide)
+widen_a16(const void *x, int64_t index, struct activations *wide)
 {
+	const struct pawl_block_a16 *block = (const struct pawl_block_a16 *)x + index;
 	int i;
 
-	wide->d = x->d;
-	wide->sum = x->sum;
+	wide->d = block->d;
+	wide->sum = block->sum;
 	for (i = 0; i < BLOCK; i++)
-		wide->q[i] = (int16_t)(128 * x->hi[i] + x->lo[i]);
+		wide->q[i] = (int16_t)(128 * block->hi[i] + block->lo[i]);
 }
 
 static void
-widen_a8(const struct pawl_block_a8 *x, struct activations *wide)
+widen_a8(const void *x, int64_t index, struct activations *wide)
 {
+	const struct pawl_block_a8 *block = (const struct pawl_block_a8 *)x + index;
 	int i;
 
-	wide->d = x->d;
-	wide->sum = x->sum;
+	wide->d = block->d;
+	wide->sum = block->sum;
 	for (i = 0; i < BLOCK; i++)
-		wide->q[i] = x->q[i];
+		wide->q[i] = block->q[i];
 }
 
 static int32_t
@@ -66,21 +70,20 @@ accumulate(const struct pawl_weight_block *w, int first, const struct activation
 	return acc;
 }
 
-float
-pawl_dot_a16(enum pawl_dtype w_dtype, const void *w, const struct pawl_block_a16 *x, int64_t k)
+static float
+dot_quantized(enum pawl_dtype w_dtype, const uint8_t *w, widen_fn *widen, const void *x, int64_t k)
 {
 	const struct pawl_dtype_info *info = pawl_dtype_info(w_dtype);
-	const uint8_t *src = w;
 	struct pawl_weight_block block;
 	struct activations wide;
 	float acc = 0.0f;
 	int64_t done;
 	int first;
 
-	for (done = 0; done < k; done += info->block, src += info->block_bytes) {
-		pawl_weight_block_unpack(w_dtype, src, &block);
+	for (done = 0; done < k; done += info->block, w += info->block_bytes) {
+		pawl_weight_block_unpack(w_dtype, w, &block);
 		for (first = 0; first < info->block; first += BLOCK) {
-			widen_a16(&x[(done + first) / BLOCK], &wide);
+			widen(x, (done + first) / BLOCK, &wide);
 			acc = accumulate(&block, first, &wide, acc);
 		}
 	}
@@ -88,24 +91,15 @@ pawl_dot_a16(enum pawl_dtype w_dtype, const void *w, const struct pawl_block_a16
 }
 
 float
+pawl_dot_a16(enum pawl_dtype w_dtype, const void *w, const struct pawl_block_a16 *x, int64_t k)
+{
+	return dot_quantized(w_dtype, w, widen_a16, x, k);
+}
+
+float
 pawl_dot_a8(enum pawl_dtype w_dtype, const void *w, const struct pawl_block_a8 *x, int64_t k)
 {
-	const struct pawl_dtype_info *info = pawl_dtype_info(w_dtype);
-	const uint8_t *src = w;
-	struct pawl_weight_block block;
-	struct activations wide;
-	float acc = 0.0f;
-	int64_t done;
-	int first;
-
-	for (done = 0; done < k; done += info->block, src += info->block_bytes) {
-		pawl_weight_block_unpack(w_dtype, src, &block);
-		for (first = 0; first < info->block; first += BLOCK) {
-			widen_a8(&x[(done + first) / BLOCK], &wide);
-			acc = accumulate(&block, first, &wide, acc);
-		}
-	}
-	return acc;
+	return dot_quantized(w_dtype, w, widen_a8, x, k);
 }
 
 float
