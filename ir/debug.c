@@ -1,0 +1,82 @@
+#include "ir/debug.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct pawl_env_info infos[PAWL_N_ENVS] = {
+#define PAWL_ENV_ROW(id, text, meaning) [PAWL_ENV_##id] = { text, meaning },
+#include "ir/debug.def"
+};
+
+const struct pawl_env_info *
+pawl_env_info(enum pawl_env variable)
+{
+	return &infos[variable];
+}
+
+const char *
+pawl_env(enum pawl_env variable)
+{
+	const char *value = secure_getenv(infos[variable].name);
+
+	return value && *value ? value : NULL;
+}
+
+bool
+pawl_env_int(enum pawl_env variable, int64_t *out)
+{
+	const char *text = pawl_env(variable);
+	char *end;
+	long long value;
+
+	if (!text)
+		return false;
+	errno = 0;
+	value = strtoll(text, &end, 10);
+	if (errno || end == text || *end)
+		return false;
+	*out = value;
+	return true;
+}
+
+bool
+pawl_env_lists(enum pawl_env variable, const char *word)
+{
+	const char *at = pawl_env(variable);
+	size_t n = strlen(word);
+
+	while (at) {
+		size_t length = strcspn(at, ",");
+
+		if (length == n && !memcmp(at, word, n))
+			return true;
+		at = at[length] ? at + length + 1 : NULL;
+	}
+	return false;
+}
+
+bool
+pawl_env_cache_dir(char *out, size_t n)
+{
+	static const struct {
+		enum pawl_env variable;
+		const char *below;
+	} places[] = {
+		{ PAWL_ENV_CACHE_DIR, "" },
+		{ PAWL_ENV_XDG_CACHE, "/pawl" },
+		{ PAWL_ENV_HOME, "/.cache/pawl" },
+	};
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		const char *base = pawl_env(places[i].variable);
+		int length;
+
+		if (!base)
+			continue;
+		length = snprintf(out, n, "%s%s", base, places[i].below);
+		return length > 0 && (size_t)length < n;
+	}
+	return false;
+}

@@ -1,0 +1,41 @@
+/*
+ * The environment.  This is the one place that reads it; rows in ir/debug.def.  A set-user-id
+ * process sees every variable as unset.
+ */
+#ifndef PAWL_IR_DEBUG_H
+#define PAWL_IR_DEBUG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum pawl_env {
+#define PAWL_ENV_ROW(id, name, doc) PAWL_ENV_##id,
+#include "ir/debug.def"
+	PAWL_N_ENVS
+};
+
+struct pawl_env_info {
+	const char *name, *doc;
+};
+
+const struct pawl_env_info *pawl_env_info(enum pawl_env variable);
+
+/* The value; NULL when unset or empty.  Belongs to the process environment. */
+const char *pawl_env(enum pawl_env variable);
+
+/*
+ * False when unset or not a whole decimal number that fits; *out is then left alone.
+ */
+bool pawl_env_int(enum pawl_env variable, int64_t *out);
+
+/* Whether `word` is an entry of the comma-separated list; an unset list holds nothing. */
+bool pawl_env_lists(enum pawl_env variable, const char *word);
+
+/*
+ * The folder for cached files of Pawl (no final slash): PAWL_CACHE_DIR, else XDG_CACHE_HOME/pawl,
+ * else HOME/.cache/pawl.  False when none is set or it does not fit into n bytes.
+ */
+bool pawl_env_cache_dir(char *out, size_t n);
+
+#endif
