@@ -13,7 +13,8 @@ enum pawl_status pawl_infer(const struct pawl_graph *graph, enum pawl_op op,
 	struct pawl_node *const *inputs, int n_inputs, const struct pawl_attrs *attrs,
 	struct pawl_type *type, struct pawl_error *err);
 
-/* The value of a dim at its largest: base + factor * max(symbol). */
+/* The value of a dim at its symbol's least and largest; INT64_MAX when it overflows. */
+int64_t pawl_dim_min(const struct pawl_graph *graph, struct pawl_dim dim);
 int64_t pawl_dim_max(const struct pawl_graph *graph, struct pawl_dim dim);
 
 #endif

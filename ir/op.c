@@ -1,5 +1,6 @@
 #include "ir/op.h"
 
+#include <math.h>
 #include <string.h>
 
 static const struct pawl_op_info op_infos[PAWL_N_OPS] = {
@@ -99,6 +100,60 @@ struct pawl_attrs
 pawl_attrs_default(void)
 {
 	return (struct pawl_attrs){.scale = 1.0, .axis = -1, .causal = true, .sym = -1};
+}
+
+static bool
+list_is_zero(const int64_t *list, int rank)
+{
+	int i;
+
+	for (i = 0; i < rank; i++) {
+		if (list[i])
+			return false;
+	}
+	return true;
+}
+
+bool
+pawl_attr_is_default(enum pawl_attr attr, int rank, const struct pawl_attrs *attrs)
+{
+	switch (attr) {
+	case PAWL_ATTR_eps:
+		return attrs->eps == 0.0 && !signbit(attrs->eps);
+	case PAWL_ATTR_scale:
+		return attrs->scale == 1.0;
+	case PAWL_ATTR_softcap:
+		return attrs->softcap == 0.0 && !signbit(attrs->softcap);
+	case PAWL_ATTR_axis:
+		return attrs->axis == -1;
+	case PAWL_ATTR_modulus:
+		return attrs->modulus == 0;
+	case PAWL_ATTR_window:
+		return attrs->window == 0;
+	case PAWL_ATTR_causal:
+		return attrs->causal;
+	case PAWL_ATTR_start:
+		return list_is_zero(attrs->start, rank);
+	case PAWL_ATTR_stop:
+		return list_is_zero(attrs->stop, rank);
+	case PAWL_ATTR_perm:
+		return list_is_zero(attrs->perm, rank);
+	case PAWL_ATTR_sym:
+		return attrs->sym == -1;
+	case PAWL_ATTR_dtype:
+		return attrs->dtype == PAWL_DTYPE_F32;
+	case PAWL_ATTR_role:
+		return attrs->role == PAWL_ROLE_WEIGHT;
+	case PAWL_ATTR_fill:
+		return attrs->fill == PAWL_FILL_NONE;
+	case PAWL_ATTR_pairs:
+		return attrs->pairs == PAWL_PAIRS_ADJACENT;
+	case PAWL_ATTR_values:
+		return attrs->n_values == 0;
+	case PAWL_N_ATTRS:
+		break;
+	}
+	return true;
 }
 
 static bool

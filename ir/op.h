@@ -106,6 +106,8 @@ pawl_op_has_attr(enum pawl_op op, enum pawl_attr attr)
 
 /* Attributes at their defaults. */
 struct pawl_attrs pawl_attrs_default(void);
+/* Whether one attribute is at its default; a list compares `rank` entries. */
+bool pawl_attr_is_default(enum pawl_attr attr, int rank, const struct pawl_attrs *attrs);
 
 /* Whether the attributes that op has are equal; lists compare `rank` entries. */
 bool pawl_attrs_equal(enum pawl_op op, int rank, const struct pawl_attrs *a, const struct pawl_attrs *b);
