@@ -9,8 +9,7 @@ peer=$cache/llama-cpp-python-$version
 program=$peer/build/bin/llama-bench
 
 if [ ! -x "$program" ]; then
-  install_packages cmake g++ make python3
-  install_pip
+  install_packages cmake g++ make python3 $(pip_package)
   mkdir -p "$peer"
   if [ ! -d "$peer/source" ]; then
     say "fetching the source of llama-cpp-python $version"

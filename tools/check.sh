@@ -28,10 +28,11 @@ run_tests() {
   die "make $target; all of it is in $dir/$target.log"
 }
 
-install_packages $build_packages ${ci:+clang-19}
-if [ -n "$ci" ] && ! model_is_whole; then
-  install_pip
+if [ -n "$ci" ]; then
+  install_packages $build_packages clang-19 $(pip_package)
   try_fetch_model || say "going on without the model"
+else
+  install_packages $build_packages
 fi
 
 directories=$root/build

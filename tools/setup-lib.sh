@@ -58,8 +58,9 @@ install_packages() {
   rm -f "$apt_log"
 }
 
-install_pip() {
-  python3 -m pip --version >/dev/null 2>&1 || install_packages python3-pip
+# The package that brings pip, unless there is one already.
+pip_package() {
+  python3 -m pip --version >/dev/null 2>&1 || echo python3-pip
 }
 
 # build DIR [CONFIGURE ARGUMENT...]: an up-to-date out-of-tree build.
@@ -89,6 +90,7 @@ model_is_whole() {
 # try_fetch_model: leaves the verified model at $model, or says why it cannot and returns 1.
 try_fetch_model() {
   model_is_whole && return 0
+  install_packages $(pip_package)
   say "fetching $model_name into $cache"
   mkdir -p "$cache" || return 1
   fetch_dir=$(mktemp -d "$cache/fetch.XXXXXX") || return 1
