@@ -1,4 +1,4 @@
-/* Rules of the ops with storage: const, alloc and the writes. */
+/* Rules of the ops that own or write storage as such: const, alloc, pack and the writes. */
 #include "ir/infer_rules.h"
 
 #include <inttypes.h>
@@ -196,5 +196,21 @@ pawl_infer_write_rows(const struct pawl_infer_call *c)
 	if (pawl_infer_check_dim(c, 2, 0, pawl_infer_in(c, 1)->dim[0], "the number of rows"))
 		return PAWL_INVALID_GRAPH;
 	*c->type = *dest;
+	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_infer_pack(const struct pawl_infer_call *c)
+{
+	const struct pawl_node *x = c->inputs[0];
+	struct pawl_operand_text operand;
+
+	if (x->op != PAWL_OP_CONST || x->attrs.role != PAWL_ROLE_WEIGHT)
+		return pawl_infer_fail(c, "%s is no weight", pawl_infer_operand(c, 0, &operand));
+	if (pawl_infer_check(c, 0, PAWL_DTYPES_FLOAT | PAWL_DTYPES_QUANT, 2))
+		return PAWL_INVALID_GRAPH;
+	if (c->type->dtype != x->type.dtype || !pawl_type_same_dims(c->type, &x->type) ||
+		c->type->layout != PAWL_LAYOUT_TILE16)
+		return pawl_infer_fail(c, "the result must be the weight in layout tile16");
 	return PAWL_OK;
 }
