@@ -114,21 +114,21 @@ void pawl_gguf_drop(const struct pawl_gguf *gguf, const struct pawl_gguf_tensor 
  * another type is always an error.  An integer of any width is taken when its value fits;
  * nothing else is converted (no float for an integer, no f64 for an f32, no bool for either).
  */
-enum pawl_status pawl_gguf_need_u32(const struct pawl_gguf *gguf, const char *key, uint32_t *out,
-	struct pawl_error *err);
-enum pawl_status pawl_gguf_need_u64(const struct pawl_gguf *gguf, const char *key, uint64_t *out,
-	struct pawl_error *err);
-enum pawl_status pawl_gguf_need_f32(const struct pawl_gguf *gguf, const char *key, float *out,
-	struct pawl_error *err);
-enum pawl_status pawl_gguf_need_bool(const struct pawl_gguf *gguf, const char *key, bool *out,
-	struct pawl_error *err);
+enum pawl_status pawl_gguf_need_u32(
+	const struct pawl_gguf *gguf, const char *key, uint32_t *out, struct pawl_error *err);
+enum pawl_status pawl_gguf_need_u64(
+	const struct pawl_gguf *gguf, const char *key, uint64_t *out, struct pawl_error *err);
+enum pawl_status pawl_gguf_need_f32(
+	const struct pawl_gguf *gguf, const char *key, float *out, struct pawl_error *err);
+enum pawl_status pawl_gguf_need_bool(
+	const struct pawl_gguf *gguf, const char *key, bool *out, struct pawl_error *err);
 enum pawl_status pawl_gguf_need_string(const struct pawl_gguf *gguf, const char *key,
 	struct pawl_gguf_string *out, struct pawl_error *err);
 
-enum pawl_status pawl_gguf_get_u32(const struct pawl_gguf *gguf, const char *key,
-	uint32_t fallback, uint32_t *out, struct pawl_error *err);
-enum pawl_status pawl_gguf_get_u64(const struct pawl_gguf *gguf, const char *key,
-	uint64_t fallback, uint64_t *out, struct pawl_error *err);
+enum pawl_status pawl_gguf_get_u32(const struct pawl_gguf *gguf, const char *key, uint32_t fallback,
+	uint32_t *out, struct pawl_error *err);
+enum pawl_status pawl_gguf_get_u64(const struct pawl_gguf *gguf, const char *key, uint64_t fallback,
+	uint64_t *out, struct pawl_error *err);
 enum pawl_status pawl_gguf_get_f32(const struct pawl_gguf *gguf, const char *key, float fallback,
 	float *out, struct pawl_error *err);
 enum pawl_status pawl_gguf_get_bool(const struct pawl_gguf *gguf, const char *key, bool fallback,

@@ -106,12 +106,12 @@ read_array(struct pawl_gguf_cursor *cursor, struct pawl_gguf_value *value)
 	status = pawl_gguf_read_u64(cursor, "array length", &n);
 	if (status)
 		return status;
-	smallest = value->element == PAWL_GGUF_STRING ? sizeof(uint64_t)
-						      : type_bytes[value->element];
+	smallest =
+		value->element == PAWL_GGUF_STRING ? sizeof(uint64_t) : type_bytes[value->element];
 	if (n > pawl_gguf_left(cursor) / smallest)
 		return pawl_gguf_bad(cursor, at, "array length",
-			"%llu elements of %zu bytes or more exceed the %zu bytes left",
-			(unsigned long long)n, smallest, pawl_gguf_left(cursor));
+			"%llu elements of type %s do not fit in %zu bytes", (unsigned long long)n,
+			pawl_gguf_type_name(value->element), pawl_gguf_left(cursor));
 	value->n = (size_t)n;
 	return read_elements(cursor, value);
 }
@@ -178,8 +178,8 @@ index_values(struct pawl_gguf_cursor *cursor)
 		return PAWL_OK;
 	sorted = calloc(gguf->n_values, sizeof(struct pawl_gguf_value *));
 	if (!sorted)
-		return pawl_fail(cursor->err, PAWL_OUT_OF_MEMORY, "out of memory reading %s",
-			gguf->name);
+		return pawl_fail(
+			cursor->err, PAWL_OUT_OF_MEMORY, "out of memory reading %s", gguf->name);
 	gguf->values_by_key = sorted;
 	for (i = 0; i < gguf->n_values; i++)
 		sorted[i] = &gguf->values[i];
@@ -204,8 +204,8 @@ pawl_gguf_read_metadata(struct pawl_gguf_cursor *cursor, uint64_t n)
 
 	cursor->section = "metadata";
 	for (cursor->index = 0; cursor->index < n; cursor->index++) {
-		struct pawl_gguf_value *grown = pawl_gguf_grow(gguf->values, gguf->n_values,
-			&capacity, sizeof(*gguf->values));
+		struct pawl_gguf_value *grown = pawl_gguf_grow(
+			gguf->values, gguf->n_values, &capacity, sizeof(*gguf->values));
 		enum pawl_status status;
 
 		if (!grown)

@@ -57,8 +57,8 @@ pawl_gguf_read_u64(struct pawl_gguf_cursor *cursor, const char *field, uint64_t 
 }
 
 enum pawl_status
-pawl_gguf_read_string(struct pawl_gguf_cursor *cursor, const char *field,
-	struct pawl_gguf_string *out)
+pawl_gguf_read_string(
+	struct pawl_gguf_cursor *cursor, const char *field, struct pawl_gguf_string *out)
 {
 	size_t at = cursor->at;
 	uint64_t n = 0;
@@ -88,8 +88,8 @@ pawl_gguf_read_name(struct pawl_gguf_cursor *cursor, const char *field, size_t m
 	if (!out->n)
 		return pawl_gguf_bad(cursor, at, field, "is empty");
 	if (out->n > max)
-		return pawl_gguf_bad(cursor, at, field, "its length %zu exceeds the limit of %zu",
-			out->n, max);
+		return pawl_gguf_bad(
+			cursor, at, field, "its length %zu exceeds the limit of %zu", out->n, max);
 	for (i = 0; i < out->n; i++) {
 		unsigned char c = (unsigned char)out->text[i];
 

@@ -23,15 +23,15 @@ size_t pawl_gguf_left(const struct pawl_gguf_cursor *cursor);
 enum pawl_status pawl_gguf_bad(const struct pawl_gguf_cursor *cursor, size_t at, const char *field,
 	const char *format, ...) PAWL_PRINTF(4, 5);
 
-enum pawl_status pawl_gguf_read_u32(struct pawl_gguf_cursor *cursor, const char *field,
-	uint32_t *out);
-enum pawl_status pawl_gguf_read_u64(struct pawl_gguf_cursor *cursor, const char *field,
-	uint64_t *out);
-enum pawl_status pawl_gguf_read_string(struct pawl_gguf_cursor *cursor, const char *field,
-	struct pawl_gguf_string *out);
+enum pawl_status pawl_gguf_read_u32(
+	struct pawl_gguf_cursor *cursor, const char *field, uint32_t *out);
+enum pawl_status pawl_gguf_read_u64(
+	struct pawl_gguf_cursor *cursor, const char *field, uint64_t *out);
+enum pawl_status pawl_gguf_read_string(
+	struct pawl_gguf_cursor *cursor, const char *field, struct pawl_gguf_string *out);
 /* A string of 1..max printable ASCII characters. */
-enum pawl_status pawl_gguf_read_name(struct pawl_gguf_cursor *cursor, const char *field,
-	size_t max, struct pawl_gguf_string *out);
+enum pawl_status pawl_gguf_read_name(struct pawl_gguf_cursor *cursor, const char *field, size_t max,
+	struct pawl_gguf_string *out);
 
 /*
  * Room for one record more: returns the array, perhaps moved, or NULL (the old array stays).

@@ -10,9 +10,23 @@ static const struct {
 	uint32_t number;
 	const char *name;
 } undecoded[] = {
-	{9, "q8_1"}, {10, "q2_k"}, {11, "q3_k"}, {15, "q8_k"}, {16, "iq2_xxs"}, {17, "iq2_xs"},
-	{18, "iq3_xxs"}, {19, "iq1_s"}, {20, "iq4_nl"}, {21, "iq3_s"}, {22, "iq2_s"},
-	{23, "iq4_xs"}, {25, "i16"}, {28, "f64"}, {29, "iq1_m"}, {34, "tq1_0"}, {35, "tq2_0"},
+	{9, "q8_1"},
+	{10, "q2_k"},
+	{11, "q3_k"},
+	{15, "q8_k"},
+	{16, "iq2_xxs"},
+	{17, "iq2_xs"},
+	{18, "iq3_xxs"},
+	{19, "iq1_s"},
+	{20, "iq4_nl"},
+	{21, "iq3_s"},
+	{22, "iq2_s"},
+	{23, "iq4_xs"},
+	{25, "i16"},
+	{28, "f64"},
+	{29, "iq1_m"},
+	{34, "tq1_0"},
+	{35, "tq2_0"},
 	{39, "mxfp4"},
 };
 
@@ -42,8 +56,8 @@ read_dims(struct pawl_gguf_cursor *cursor, struct pawl_gguf_tensor *tensor)
 	if (status)
 		return status;
 	if (!rank || rank > PAWL_GGUF_MAX_RANK)
-		return pawl_gguf_bad(cursor, at, "rank", "%u is not 1..%d", rank,
-			PAWL_GGUF_MAX_RANK);
+		return pawl_gguf_bad(
+			cursor, at, "rank", "%u is not 1..%d", rank, PAWL_GGUF_MAX_RANK);
 	tensor->rank = (int)rank;
 	for (i = 0; i < PAWL_GGUF_MAX_RANK; i++)
 		tensor->dims[i] = 1;
@@ -51,12 +65,12 @@ read_dims(struct pawl_gguf_cursor *cursor, struct pawl_gguf_tensor *tensor)
 		uint64_t dim;
 
 		at = cursor->at;
-		status = pawl_gguf_read_u64(cursor, "dimension", &dim);
+		status = pawl_gguf_read_u64(cursor, "dims", &dim);
 		if (status)
 			return status;
 		if (!dim || dim > INT64_MAX)
-			return pawl_gguf_bad(cursor, at, "dimension", "%d is %llu", i,
-				(unsigned long long)dim);
+			return pawl_gguf_bad(
+				cursor, at, "dims", "dim %d is %llu", i, (unsigned long long)dim);
 		tensor->dims[i] = (int64_t)dim;
 	}
 	return PAWL_OK;
@@ -70,17 +84,17 @@ measure(struct pawl_gguf_cursor *cursor, size_t dims_at, struct pawl_gguf_tensor
 	int i;
 
 	if (tensor->dims[0] % info->block)
-		return pawl_gguf_bad(cursor, dims_at, "dimension",
-			"0 is %lld, not a multiple of the block of %d that %s has",
+		return pawl_gguf_bad(cursor, dims_at, "dims",
+			"dim 0 is %lld, not a multiple of the block of %d that %s has",
 			(long long)tensor->dims[0], info->block, info->name);
 	for (i = 0; i < tensor->rank; i++) {
 		if (__builtin_mul_overflow(n, tensor->dims[i], &n))
-			return pawl_gguf_bad(cursor, dims_at, "dimension",
-				"their product overflows at dimension %d", i);
+			return pawl_gguf_bad(
+				cursor, dims_at, "dims", "their product overflows at dim %d", i);
 	}
 	tensor->n_elements = n;
 	if (__builtin_mul_overflow(n / info->block, info->block_bytes, &tensor->n_bytes))
-		return pawl_gguf_bad(cursor, dims_at, "dimension",
+		return pawl_gguf_bad(cursor, dims_at, "dims",
 			"the bytes of %lld elements of %s overflow", (long long)n, info->name);
 	return PAWL_OK;
 }
@@ -119,8 +133,8 @@ read_tensor(struct pawl_gguf_cursor *cursor, struct pawl_gguf_tensor *tensor, ui
 static size_t
 offset_at(const struct pawl_gguf *gguf, const struct pawl_gguf_tensor *tensor)
 {
-	size_t name_end = (size_t)((const unsigned char *)tensor->name.text - gguf->bytes) +
-			  tensor->name.n;
+	size_t name_end =
+		(size_t)((const unsigned char *)tensor->name.text - gguf->bytes) + tensor->name.n;
 
 	return name_end + 4 + 8 * (size_t)tensor->rank + 4;
 }
@@ -197,8 +211,8 @@ check_cover(struct pawl_gguf_cursor *cursor, struct pawl_gguf_tensor **sorted)
 				(unsigned long long)(sorted[i - 1] - gguf->tensors), end - begin);
 		if (begin > next)
 			return bad_offset(cursor, tensor,
-				"the data begins at byte %llu of the file, %llu bytes after the last",
-				begin, begin - end);
+				"the data begins at byte %llu of the file, due is %llu", begin,
+				next);
 		end = begin + tensor->n_bytes;
 	}
 	return PAWL_OK;
@@ -214,8 +228,8 @@ index_tensors(struct pawl_gguf_cursor *cursor)
 
 	sorted = calloc(gguf->n_tensors, sizeof(struct pawl_gguf_tensor *));
 	if (!sorted)
-		return pawl_fail(cursor->err, PAWL_OUT_OF_MEMORY, "out of memory reading %s",
-			gguf->name);
+		return pawl_fail(
+			cursor->err, PAWL_OUT_OF_MEMORY, "out of memory reading %s", gguf->name);
 	gguf->tensors_by_name = sorted;
 	for (i = 0; i < gguf->n_tensors; i++)
 		sorted[i] = &gguf->tensors[i];
@@ -243,23 +257,23 @@ read_records(struct pawl_gguf_cursor *cursor, uint64_t n, uint64_t **offsets)
 	size_t capacity = 0, offsets_capacity = 0;
 
 	for (cursor->index = 0; cursor->index < n; cursor->index++) {
-		struct pawl_gguf_tensor *grown = pawl_gguf_grow(gguf->tensors, gguf->n_tensors,
-			&capacity, sizeof(*gguf->tensors));
+		struct pawl_gguf_tensor *grown = pawl_gguf_grow(
+			gguf->tensors, gguf->n_tensors, &capacity, sizeof(*gguf->tensors));
 		uint64_t *more;
 		enum pawl_status status;
 
 		if (grown)
 			gguf->tensors = grown;
-		more = pawl_gguf_grow(*offsets, gguf->n_tensors, &offsets_capacity,
-			sizeof(**offsets));
+		more = pawl_gguf_grow(
+			*offsets, gguf->n_tensors, &offsets_capacity, sizeof(**offsets));
 		if (more)
 			*offsets = more;
 		if (!grown || !more)
 			return pawl_fail(cursor->err, PAWL_OUT_OF_MEMORY,
 				"out of memory reading %s", gguf->name);
 		cursor->record.n = 0;
-		status = read_tensor(cursor, &gguf->tensors[gguf->n_tensors],
-			&(*offsets)[gguf->n_tensors]);
+		status = read_tensor(
+			cursor, &gguf->tensors[gguf->n_tensors], &(*offsets)[gguf->n_tensors]);
 		if (status)
 			return status;
 		gguf->n_tensors++;

@@ -43,8 +43,8 @@ pawl_gguf_refuse(const struct pawl_gguf *gguf, const char *key, struct pawl_erro
 	vsnprintf(reason, sizeof(reason), format, args);
 	va_end(args);
 	if (!value)
-		return pawl_fail(err, PAWL_INVALID_FILE, "%s: metadata (%s): %s", gguf->name, key,
-			reason);
+		return pawl_fail(
+			err, PAWL_INVALID_FILE, "%s: metadata (%s): %s", gguf->name, key, reason);
 	return pawl_fail(err, PAWL_INVALID_FILE, "%s: byte %zu: metadata %td (%s): value: %s",
 		gguf->name, pawl_gguf_value_offset(gguf, value), value - gguf->values, key, reason);
 }
@@ -64,8 +64,8 @@ wrong_type(const struct pawl_gguf *gguf, const struct pawl_gguf_value *value, co
 	if (value->type == PAWL_GGUF_ARRAY)
 		return pawl_gguf_refuse(gguf, key, err, "wanted %s, found array of %s", wanted,
 			type_names[value->element]);
-	return pawl_gguf_refuse(gguf, key, err, "wanted %s, found %s", wanted,
-		type_names[value->type]);
+	return pawl_gguf_refuse(
+		gguf, key, err, "wanted %s, found %s", wanted, type_names[value->type]);
 }
 
 static bool
@@ -101,8 +101,8 @@ is_signed(enum pawl_gguf_type type)
 
 /* Element i of an integer value in two's complement; false when it is not in [min, max]. */
 static bool
-load_integer(const struct pawl_gguf_value *value, size_t i, int64_t min, uint64_t max,
-	uint64_t *bits)
+load_integer(
+	const struct pawl_gguf_value *value, size_t i, int64_t min, uint64_t max, uint64_t *bits)
 {
 	size_t width = value->n_bytes / value->n;
 
@@ -161,8 +161,8 @@ pawl_gguf_get_u32(const struct pawl_gguf *gguf, const char *key, uint32_t fallba
 }
 
 enum pawl_status
-pawl_gguf_need_u32(const struct pawl_gguf *gguf, const char *key, uint32_t *out,
-	struct pawl_error *err)
+pawl_gguf_need_u32(
+	const struct pawl_gguf *gguf, const char *key, uint32_t *out, struct pawl_error *err)
 {
 	enum pawl_status status = need(gguf, key, "u32", err);
 
@@ -182,8 +182,8 @@ pawl_gguf_get_u64(const struct pawl_gguf *gguf, const char *key, uint64_t fallba
 }
 
 enum pawl_status
-pawl_gguf_need_u64(const struct pawl_gguf *gguf, const char *key, uint64_t *out,
-	struct pawl_error *err)
+pawl_gguf_need_u64(
+	const struct pawl_gguf *gguf, const char *key, uint64_t *out, struct pawl_error *err)
 {
 	enum pawl_status status = need(gguf, key, "u64", err);
 
@@ -205,8 +205,8 @@ pawl_gguf_get_f32(const struct pawl_gguf *gguf, const char *key, float fallback,
 }
 
 enum pawl_status
-pawl_gguf_need_f32(const struct pawl_gguf *gguf, const char *key, float *out,
-	struct pawl_error *err)
+pawl_gguf_need_f32(
+	const struct pawl_gguf *gguf, const char *key, float *out, struct pawl_error *err)
 {
 	enum pawl_status status = need(gguf, key, "f32", err);
 
@@ -226,8 +226,8 @@ pawl_gguf_get_bool(const struct pawl_gguf *gguf, const char *key, bool fallback,
 }
 
 enum pawl_status
-pawl_gguf_need_bool(const struct pawl_gguf *gguf, const char *key, bool *out,
-	struct pawl_error *err)
+pawl_gguf_need_bool(
+	const struct pawl_gguf *gguf, const char *key, bool *out, struct pawl_error *err)
 {
 	enum pawl_status status = need(gguf, key, "bool", err);
 
@@ -320,8 +320,8 @@ pawl_gguf_get_f32s(const struct pawl_gguf *gguf, const char *key, struct pawl_ar
 {
 	const struct pawl_gguf_value *value;
 	void *room;
-	enum pawl_status status = open_array(gguf, key, PAWL_GGUF_F32, "array of f32",
-		sizeof(**out), arena, &value, &room, err);
+	enum pawl_status status = open_array(
+		gguf, key, PAWL_GGUF_F32, "array of f32", sizeof(**out), arena, &value, &room, err);
 
 	if (status)
 		return status;

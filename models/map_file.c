@@ -36,11 +36,11 @@ pawl_file_map_init(struct pawl_file_map *map, const char *path, struct pawl_erro
 	/* O_NONBLOCK: opening a FIFO must return so that it can be refused. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
-		return pawl_fail(err, PAWL_ENVIRONMENT, "%s: cannot open: %s", path,
-			strerror(errno));
+		return pawl_fail(
+			err, PAWL_ENVIRONMENT, "%s: cannot open: %s", path, strerror(errno));
 	if (fstat(fd, &st)) {
-		status = pawl_fail(err, PAWL_ENVIRONMENT, "%s: cannot stat: %s", path,
-			strerror(errno));
+		status = pawl_fail(
+			err, PAWL_ENVIRONMENT, "%s: cannot stat: %s", path, strerror(errno));
 		close(fd);
 		return status;
 	}

@@ -17,8 +17,8 @@ struct pawl_file_map {
  * FIFO.  A file that another program shortens while it is mapped kills the reader by SIGBUS:
  * model files must be replaced by renaming, not rewritten in place.
  */
-enum pawl_status pawl_file_map_init(struct pawl_file_map *map, const char *path,
-	struct pawl_error *err);
+enum pawl_status pawl_file_map_init(
+	struct pawl_file_map *map, const char *path, struct pawl_error *err);
 void pawl_file_map_release(struct pawl_file_map *map);
 
 /*

@@ -152,8 +152,8 @@ put_array(struct pawl_gguf_build *b, const char *key, enum pawl_gguf_type elemen
 }
 
 void
-pawl_gguf_build_strings(struct pawl_gguf_build *b, const char *key, const char *const *values,
-	size_t n)
+pawl_gguf_build_strings(
+	struct pawl_gguf_build *b, const char *key, const char *const *values, size_t n)
 {
 	size_t i;
 
@@ -166,18 +166,21 @@ void
 pawl_gguf_build_array(struct pawl_gguf_build *b, const char *key, enum pawl_gguf_type element,
 	const void *values, size_t n)
 {
-	static const unsigned char bytes[PAWL_N_GGUF_TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+	static const unsigned char bytes[PAWL_N_GGUF_TYPES] = {
+		1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
 	put_array(b, key, element, n);
 	put(&b->values, values, n * bytes[element]);
 }
 
 void
-pawl_gguf_build_tensor(struct pawl_gguf_build *b, const char *name, enum pawl_dtype dtype,
-	int rank, const int64_t *dims, const void *data)
+pawl_gguf_build_tensor(struct pawl_gguf_build *b, const char *name, enum pawl_dtype dtype, int rank,
+	const int64_t *dims, const void *data)
 {
-	struct pawl_gguf_build_record record = {.name = name, .rank = (uint32_t)rank,
-		.n_dims = rank, .type = (uint32_t)pawl_dtype_info(dtype)->ggml_type};
+	struct pawl_gguf_build_record record = {.name = name,
+		.rank = (uint32_t)rank,
+		.n_dims = rank,
+		.type = (uint32_t)pawl_dtype_info(dtype)->ggml_type};
 	int64_t n = 1;
 	int i;
 
@@ -218,6 +221,12 @@ pawl_gguf_build_raw_tensor(struct pawl_gguf_build *b, const void *bytes, size_t 
 {
 	put(&b->tensors, bytes, n_bytes);
 	b->n_tensors++;
+}
+
+void
+pawl_gguf_build_data(struct pawl_gguf_build *b, const void *bytes, size_t n_bytes)
+{
+	put(&b->data, bytes, n_bytes);
 }
 
 void

@@ -41,8 +41,8 @@ void pawl_gguf_build_f64(struct pawl_gguf_build *b, const char *key, double valu
 void pawl_gguf_build_bool(struct pawl_gguf_build *b, const char *key, bool value);
 void pawl_gguf_build_string(struct pawl_gguf_build *b, const char *key, const char *value);
 
-void pawl_gguf_build_strings(struct pawl_gguf_build *b, const char *key,
-	const char *const *values, size_t n);
+void pawl_gguf_build_strings(
+	struct pawl_gguf_build *b, const char *key, const char *const *values, size_t n);
 /* n numbers of the element type, packed. */
 void pawl_gguf_build_array(struct pawl_gguf_build *b, const char *key, enum pawl_gguf_type element,
 	const void *values, size_t n);
@@ -59,6 +59,8 @@ void pawl_gguf_build_claim(struct pawl_gguf_build *b, uint64_t n_tensors, uint64
 /* One record, whatever its bytes; counted as one value or one tensor. */
 void pawl_gguf_build_raw_value(struct pawl_gguf_build *b, const void *bytes, size_t n_bytes);
 void pawl_gguf_build_raw_tensor(struct pawl_gguf_build *b, const void *bytes, size_t n_bytes);
+/* Appends to the data section, after the tensors added so far, without padding; NULL: zeros. */
+void pawl_gguf_build_data(struct pawl_gguf_build *b, const void *bytes, size_t n_bytes);
 
 /* A tensor record spelt out, with no data of its own. */
 struct pawl_gguf_build_record {
