@@ -1,0 +1,229 @@
+#include "models/chat.h"
+
+#include "models/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BEGIN "<|im_start|>"
+#define END "<|im_end|>"
+
+/* The first occurrence of wanted in text at or after start, or text.n. */
+static size_t
+find_text(struct pawl_text text, size_t start, const char *wanted)
+{
+	size_t n = strlen(wanted);
+
+	for (size_t i = start; i + n <= text.n; i++) {
+		if (memcmp(text.bytes + i, wanted, n) == 0)
+			return i;
+	}
+	return text.n;
+}
+
+static bool
+starts_with(struct pawl_text text, size_t start, const char *wanted)
+{
+	size_t n = strlen(wanted);
+
+	return text.n - start >= n && memcmp(text.bytes + start, wanted, n) == 0;
+}
+
+static char
+unescape(char c)
+{
+	switch (c) {
+	case 'n':
+		return '\n';
+	case 't':
+		return '\t';
+	case 'r':
+		return '\r';
+	}
+	return c;
+}
+
+/*
+ * Reads the message that begins at start (behind "system\n") up to the end mark into out and
+ * returns its length; SIZE_MAX when the template composes it from something else.  quote: of the
+ * Jinja string it stands in, or 0 in text outside of Jinja.
+ */
+static size_t
+read_system(struct pawl_text template, size_t start, char quote, char *out)
+{
+	size_t n = 0;
+
+	for (size_t i = start; i < template.n; i++) {
+		char c = template.bytes[i];
+
+		if (starts_with(template, i, END))
+			return n;
+		if (quote ? c == quote : c == '{')
+			break;
+		if (quote && c == '\\' && i + 1 < template.n)
+			c = unescape(template.bytes[++i]);
+		out[n++] = c;
+	}
+	return SIZE_MAX;
+}
+
+/* Where the content begins behind a "<|im_start|>" at mark, if it is of role system; else 0. */
+static size_t
+system_content(struct pawl_text template, size_t mark)
+{
+	size_t at = mark + strlen(BEGIN);
+
+	if (!starts_with(template, at, "system"))
+		return 0;
+	at += strlen("system");
+	if (starts_with(template, at, "\n"))
+		return at + 1;
+	return starts_with(template, at, "\\n") ? at + 2 : 0;
+}
+
+static enum pawl_status
+find_default_system(struct pawl_chat *chat, struct pawl_text template, struct pawl_error *err)
+{
+	char *text = malloc(template.n + 1);
+
+	if (!text)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory to read a chat template");
+	for (size_t mark = find_text(template, 0, BEGIN); mark < template.n;
+		mark = find_text(template, mark + 1, BEGIN)) {
+		size_t start = system_content(template, mark);
+		char before = mark ? template.bytes[mark - 1] : 0;
+		char quote = before == '\'' || before == '"' ? before : 0;
+		size_t n = start ? read_system(template, start, quote, text) : SIZE_MAX;
+
+		if (n != SIZE_MAX) {
+			chat->system = text;
+			chat->n_system = n;
+			return PAWL_OK;
+		}
+	}
+	free(text);
+	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_chat_init(struct pawl_chat *chat, const struct pawl_tokenizer *tokenizer,
+	struct pawl_text template, struct pawl_error *err)
+{
+	memset(chat, 0, sizeof(*chat));
+	if (template.n == 0)
+		return pawl_fail(err, PAWL_UNSUPPORTED,
+			"the model has no chat template; --raw takes the text as it is");
+	if (find_text(template, 0, BEGIN) == template.n)
+		return pawl_fail(err, PAWL_UNSUPPORTED,
+			"tokenizer.chat_template is not of the ChatML form (no %s in it); --raw "
+			"takes the text as it is",
+			BEGIN);
+	chat->tokenizer = tokenizer;
+	chat->begin = pawl_tokenizer_find(tokenizer, BEGIN, strlen(BEGIN));
+	chat->end = pawl_tokenizer_find(tokenizer, END, strlen(END));
+	if (chat->begin < 0 || chat->end < 0)
+		return pawl_fail(err, PAWL_UNSUPPORTED,
+			"tokenizer.chat_template is ChatML, but %s is not in the vocabulary; --raw "
+			"takes the text as it is",
+			chat->begin < 0 ? BEGIN : END);
+	chat->bos = find_text(template, 0, "bos_token") < template.n
+	                    ? pawl_tokenizer_bos(tokenizer)
+	                    : -1;
+	return find_default_system(chat, template, err);
+}
+
+void
+pawl_chat_release(struct pawl_chat *chat)
+{
+	free(chat->system);
+	memset(chat, 0, sizeof(*chat));
+}
+
+/*
+ * Role, newline and content are encoded as one text: words may reach over the border, as they do
+ * in the text that the template makes.
+ */
+static enum pawl_status
+add_head(const struct pawl_chat *chat, const char *role, struct pawl_text content,
+	struct pawl_token_list *list, struct pawl_error *err)
+{
+	size_t n_role = strlen(role);
+	enum pawl_status status;
+	char *text;
+
+	if (content.n > SIZE_MAX - n_role - 1)
+		return pawl_fail(err, PAWL_CAPACITY, "a message of %zu bytes", content.n);
+	text = malloc(n_role + 1 + content.n);
+	if (!text)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a message of %zu bytes",
+			content.n);
+	memcpy(text, role, n_role);
+	text[n_role] = '\n';
+	if (content.n)
+		memcpy(text + n_role + 1, content.bytes, content.n);
+	status = pawl_token_list_add(list, chat->begin, err);
+	if (!status)
+		status = pawl_tokenizer_encode(
+			chat->tokenizer, text, n_role + 1 + content.n, 0, list, err);
+	free(text);
+	return status;
+}
+
+static enum pawl_status
+add_message(const struct pawl_chat *chat, const char *role, struct pawl_text content,
+	struct pawl_token_list *list, struct pawl_error *err)
+{
+	enum pawl_status status = add_head(chat, role, content, list, err);
+
+	if (!status)
+		status = pawl_token_list_add(list, chat->end, err);
+	if (!status)
+		status = pawl_tokenizer_encode(chat->tokenizer, "\n", 1, 0, list, err);
+	return status;
+}
+
+static bool
+is_role(const char *role)
+{
+	size_t n = strspn(role, "abcdefghijklmnopqrstuvwxyz_");
+
+	return n > 0 && role[n] == 0;
+}
+
+static enum pawl_status
+check_messages(const struct pawl_chat_message *messages, size_t n, struct pawl_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct pawl_text content = messages[i].content;
+		size_t n_valid = pawl_utf8_valid_prefix(content.bytes, content.n);
+
+		if (!is_role(messages[i].role))
+			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+				"message %zu: a role is made of lower-case letters", i);
+		if (n_valid < content.n)
+			return pawl_fail(err, PAWL_INVALID_TEXT,
+				"message %zu is not UTF-8 at byte %zu", i, n_valid);
+	}
+	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_chat_prompt(const struct pawl_chat *chat, const struct pawl_chat_message *messages, size_t n,
+	bool generate, struct pawl_token_list *list, struct pawl_error *err)
+{
+	size_t n_before = list->n;
+	enum pawl_status status = check_messages(messages, n, err);
+
+	if (!status && chat->bos >= 0)
+		status = pawl_token_list_add(list, chat->bos, err);
+	if (!status && chat->system && n && strcmp(messages[0].role, "system") != 0)
+		status = add_message(chat, "system",
+			(struct pawl_text){chat->system, chat->n_system}, list, err);
+	for (size_t i = 0; i < n && !status; i++)
+		status = add_message(chat, messages[i].role, messages[i].content, list, err);
+	if (!status && generate)
+		status = add_head(chat, "assistant", (struct pawl_text){NULL, 0}, list, err);
+	if (status)
+		list->n = n_before;
+	return status;
+}

@@ -1,0 +1,452 @@
+#include "models/vocab.h"
+
+#include "models/byte_level.h"
+#include "models/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Texts that end a turn or a text in some model family. */
+static const char *const end_texts[] = {
+	"<|im_end|>",
+	"<|endoftext|>",
+	"<|eot_id|>",
+	"<|eom_id|>",
+	"<|end_of_text|>",
+	"<|end|>",
+	"<|return|>",
+	"<|call|>",
+	"<end_of_turn>",
+	"<end_of_utterance>",
+	"<EOT>",
+	"[EOT]",
+	"<\xef\xbd\x9c"
+	"end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+};
+
+/*
+ * Texts that begin a turn.  Files exist in which these or the end texts are typed user-defined;
+ * were they left so, the text of a message could write them.
+ */
+static const char *const begin_texts[] = {
+	"<|im_start|>",
+	"<|start_header_id|>",
+	"<|end_header_id|>",
+	"<start_of_turn>",
+};
+
+void
+pawl_vocab_source_init(struct pawl_vocab_source *source)
+{
+	memset(source, 0, sizeof(*source));
+	source->bos = source->eos = source->eot = source->unknown = source->padding = -1;
+	source->add_bos = -1;
+}
+
+bool
+pawl_tokenizer_knows(struct pawl_text model)
+{
+	return pawl_text_is(model, "gpt2");
+}
+
+static enum pawl_status
+check_source(const struct pawl_vocab_source *source, struct pawl_error *err)
+{
+	if (!pawl_tokenizer_knows(source->model)) {
+		char shown[64];
+
+		pawl_text_show(source->model, shown, sizeof(shown));
+		return pawl_fail(err, PAWL_UNSUPPORTED,
+			"tokenizer.ggml.model is '%s'; only 'gpt2' (byte-level BPE) is known",
+			shown);
+	}
+	if (source->n_tokens == 0 || source->n_tokens > INT32_MAX)
+		return pawl_fail(err, PAWL_INVALID_FILE,
+			"tokenizer.ggml.tokens holds %zu tokens", source->n_tokens);
+	if (source->token_types && source->n_token_types != source->n_tokens)
+		return pawl_fail(err, PAWL_INVALID_FILE,
+			"tokenizer.ggml.token_type has %zu elements, tokenizer.ggml.tokens %zu",
+			source->n_token_types, source->n_tokens);
+	if (source->n_merges > UINT32_MAX)
+		return pawl_fail(err, PAWL_INVALID_FILE,
+			"tokenizer.ggml.merges has %zu elements", source->n_merges);
+	return PAWL_OK;
+}
+
+static enum pawl_status
+check_id(const struct pawl_vocab_source *source, int64_t id, const char *name,
+	struct pawl_error *err)
+{
+	if (id >= -1 && id < (int64_t)source->n_tokens)
+		return PAWL_OK;
+	return pawl_fail(err, PAWL_INVALID_FILE,
+		"tokenizer.ggml.%s_token_id is %lld, tokenizer.ggml.tokens has %zu elements", name,
+		(long long)id, source->n_tokens);
+}
+
+static enum pawl_status
+take_ids(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *source,
+	struct pawl_error *err)
+{
+	const struct {
+		int64_t id;
+		const char *name;
+	} ids[] = {
+		{source->bos, "bos"},
+		{source->eos, "eos"},
+		{source->eot, "eot"},
+		{source->unknown, "unknown"},
+		{source->padding, "padding"},
+	};
+
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		enum pawl_status status = check_id(source, ids[i].id, ids[i].name, err);
+
+		if (status)
+			return status;
+	}
+	if (source->add_bos == 1 && source->bos < 0)
+		return pawl_fail(err, PAWL_INVALID_FILE,
+			"tokenizer.ggml.add_bos_token is true, but there is no "
+			"tokenizer.ggml.bos_token_id");
+	tokenizer->bos = (int32_t)source->bos;
+	tokenizer->eos = (int32_t)source->eos;
+	tokenizer->wants_bos = source->bos >= 0 &&
+	                       (source->add_bos < 0
+			                       ? pawl_pretokenizer_adds_bos(tokenizer->pretokenizer)
+			                       : source->add_bos);
+	return PAWL_OK;
+}
+
+static enum pawl_status
+copy_texts(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *source,
+	struct pawl_error *err)
+{
+	struct pawl_text *texts =
+		pawl_arena_alloc(&tokenizer->arena, source->n_tokens, sizeof(*texts));
+	size_t n_bytes = 0;
+	char *bytes;
+
+	for (size_t i = 0; i < source->n_tokens; i++) {
+		if (__builtin_add_overflow(n_bytes, source->tokens[i].n, &n_bytes))
+			return pawl_fail(err, PAWL_INVALID_FILE,
+				"tokenizer.ggml.tokens[%zu] is too long", i);
+	}
+	bytes = pawl_arena_alloc(&tokenizer->arena, n_bytes ? n_bytes : 1, 1);
+	if (!texts || !bytes)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %zu tokens",
+			source->n_tokens);
+	for (size_t i = 0; i < source->n_tokens; i++) {
+		struct pawl_text text = source->tokens[i];
+		size_t valid = pawl_utf8_valid_prefix(text.bytes, text.n);
+
+		if (valid < text.n)
+			return pawl_fail(err, PAWL_INVALID_FILE,
+				"tokenizer.ggml.tokens[%zu] is not UTF-8 at its byte %zu", i, valid);
+		if (text.n)
+			memcpy(bytes, text.bytes, text.n);
+		texts[i] = (struct pawl_text){bytes, text.n};
+		bytes += text.n;
+		if (text.n > tokenizer->longest_text)
+			tokenizer->longest_text = text.n;
+	}
+	tokenizer->texts = texts;
+	tokenizer->n_tokens = source->n_tokens;
+	return pawl_token_index_init(
+		&tokenizer->index, &tokenizer->arena, texts, source->n_tokens, err);
+}
+
+static void
+mark_texts(struct pawl_tokenizer *tokenizer, const char *const *texts, size_t n, int flags)
+{
+	for (size_t i = 0; i < n; i++) {
+		int32_t id = pawl_token_index_find(&tokenizer->index, texts[i], strlen(texts[i]));
+
+		if (id >= 0)
+			tokenizer->flags[id] = (unsigned char)flags;
+	}
+}
+
+static enum pawl_status
+list_eog(struct pawl_tokenizer *tokenizer, struct pawl_error *err)
+{
+	int32_t *eog;
+	size_t n = 0;
+
+	for (size_t i = 0; i < tokenizer->n_tokens; i++)
+		n += (tokenizer->flags[i] & PAWL_TOKEN_IS_EOG) != 0;
+	eog = pawl_arena_alloc(&tokenizer->arena, n ? n : 1, sizeof(*eog));
+	if (!eog)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for the end tokens");
+	tokenizer->eog = eog;
+	tokenizer->n_eog = n;
+	for (size_t i = 0; i < tokenizer->n_tokens; i++) {
+		if (tokenizer->flags[i] & PAWL_TOKEN_IS_EOG)
+			*eog++ = (int32_t)i;
+	}
+	return PAWL_OK;
+}
+
+static enum pawl_status
+take_flags(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *source,
+	struct pawl_error *err)
+{
+	tokenizer->flags = pawl_arena_alloc(&tokenizer->arena, source->n_tokens, 1);
+	if (!tokenizer->flags)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for token types");
+	for (size_t i = 0; source->token_types && i < source->n_tokens; i++) {
+		switch (source->token_types[i]) {
+		case PAWL_TOKEN_UNKNOWN:
+		case PAWL_TOKEN_CONTROL:
+			tokenizer->flags[i] = PAWL_TOKEN_IS_CONTROL;
+			break;
+		case PAWL_TOKEN_USER_DEFINED:
+			tokenizer->flags[i] = PAWL_TOKEN_IS_CUT_ALWAYS;
+			break;
+		case PAWL_TOKEN_UNDEFINED:
+		case PAWL_TOKEN_NORMAL:
+		case PAWL_TOKEN_UNUSED:
+		case PAWL_TOKEN_BYTE:
+			break;
+		default:
+			return pawl_fail(err, PAWL_INVALID_FILE,
+				"tokenizer.ggml.token_type[%zu] is %d, not one of 0 to 6", i,
+				(int)source->token_types[i]);
+		}
+	}
+	mark_texts(tokenizer, end_texts, sizeof(end_texts) / sizeof(end_texts[0]),
+		PAWL_TOKEN_IS_CONTROL | PAWL_TOKEN_IS_EOG);
+	mark_texts(tokenizer, begin_texts, sizeof(begin_texts) / sizeof(begin_texts[0]),
+		PAWL_TOKEN_IS_CONTROL);
+	if (source->eos >= 0)
+		tokenizer->flags[source->eos] |= PAWL_TOKEN_IS_EOG;
+	if (source->eot >= 0)
+		tokenizer->flags[source->eot] |= PAWL_TOKEN_IS_EOG;
+	return list_eog(tokenizer, err);
+}
+
+static int
+hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The byte of a token "<0x0A>", or -1. */
+static int
+byte_token_value(struct pawl_text text)
+{
+	int high, low;
+
+	if (text.n != 6 || memcmp(text.bytes, "<0x", 3) != 0 || text.bytes[5] != '>')
+		return -1;
+	high = hex_digit(text.bytes[3]);
+	low = hex_digit(text.bytes[4]);
+	return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
+static enum pawl_status
+make_pieces(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *source,
+	struct pawl_error *err)
+{
+	size_t n = tokenizer->n_tokens, n_bytes = 0;
+	struct pawl_text *pieces = pawl_arena_alloc(&tokenizer->arena, n, sizeof(*pieces));
+	char *bytes;
+
+	for (size_t i = 0; i < n; i++)
+		n_bytes += tokenizer->texts[i].n;
+	bytes = pawl_arena_alloc(&tokenizer->arena, n_bytes ? n_bytes : 1, 1);
+	if (!pieces || !bytes)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %zu tokens", n);
+	for (size_t i = 0; i < n; i++) {
+		struct pawl_text text = tokenizer->texts[i];
+		int byte = source->token_types && source->token_types[i] == PAWL_TOKEN_BYTE
+		                   ? byte_token_value(text)
+		                   : -1;
+
+		pieces[i] = text;
+		if (tokenizer->flags[i] & (PAWL_TOKEN_IS_CONTROL | PAWL_TOKEN_IS_CUT_ALWAYS))
+			continue;
+		pieces[i].bytes = bytes;
+		if (byte >= 0) {
+			bytes[0] = (char)byte;
+			pieces[i].n = 1;
+		} else {
+			pieces[i].n = pawl_byte_level_decode(text.bytes, text.n, bytes);
+		}
+		bytes += pieces[i].n;
+	}
+	tokenizer->pieces = pieces;
+	return PAWL_OK;
+}
+
+static enum pawl_status
+make_specials(struct pawl_tokenizer *tokenizer, struct pawl_error *err)
+{
+	const int cut = PAWL_TOKEN_IS_CONTROL | PAWL_TOKEN_IS_CUT_ALWAYS;
+	enum pawl_status status;
+	size_t n_bytes = 0;
+
+	for (size_t i = 0; i < tokenizer->n_tokens; i++) {
+		if (!(tokenizer->flags[i] & cut))
+			continue;
+		if (tokenizer->texts[i].n > PAWL_SPECIAL_TOKEN_MAX_BYTES)
+			return pawl_fail(err, PAWL_INVALID_FILE,
+				"tokenizer.ggml.tokens[%zu] is a control or user-defined token of "
+				"%zu bytes, more than %d",
+				i, tokenizer->texts[i].n, PAWL_SPECIAL_TOKEN_MAX_BYTES);
+		n_bytes += tokenizer->texts[i].n;
+	}
+	status = pawl_special_tokens_init(&tokenizer->specials, &tokenizer->arena, n_bytes, err);
+	for (size_t i = 0; i < tokenizer->n_tokens && !status; i++) {
+		if (tokenizer->flags[i] & cut)
+			pawl_special_tokens_add(&tokenizer->specials, tokenizer->texts[i],
+				(int32_t)i, tokenizer->flags[i] & PAWL_TOKEN_IS_CUT_ALWAYS);
+	}
+	return status;
+}
+
+static bool
+may_come_from_text(const struct pawl_tokenizer *tokenizer, int32_t id)
+{
+	return !(tokenizer->flags[id] & PAWL_TOKEN_IS_CONTROL);
+}
+
+/* Finds the three tokens of a merge. */
+static enum pawl_status
+read_merge(const struct pawl_tokenizer *tokenizer, struct pawl_text text, size_t rank,
+	char *joined, struct pawl_bpe_merge *merge, struct pawl_error *err)
+{
+	const char *space = text.n > 1 ? memchr(text.bytes + 1, ' ', text.n - 1) : NULL;
+	const char *end = text.bytes + text.n;
+	size_t n_left, n_right;
+
+	if (!space || space + 1 == end)
+		return pawl_fail(err, PAWL_INVALID_FILE,
+			"tokenizer.ggml.merges[%zu] is not two tokens with a space between", rank);
+	n_left = (size_t)(space - text.bytes);
+	n_right = (size_t)(end - space - 1);
+	memcpy(joined, text.bytes, n_left);
+	memcpy(joined + n_left, space + 1, n_right);
+	merge->left = pawl_token_index_find(&tokenizer->index, text.bytes, n_left);
+	merge->right = pawl_token_index_find(&tokenizer->index, space + 1, n_right);
+	merge->result = pawl_token_index_find(&tokenizer->index, joined, n_left + n_right);
+	merge->rank = (uint32_t)rank;
+	if (merge->left < 0 || merge->right < 0 || merge->result < 0)
+		return pawl_fail(err, PAWL_INVALID_FILE,
+			"tokenizer.ggml.merges[%zu]: its %s is not in tokenizer.ggml.tokens", rank,
+			merge->left < 0    ? "left part"
+			: merge->right < 0 ? "right part"
+					   : "result");
+	return PAWL_OK;
+}
+
+/* Merges that touch control tokens are left out: no text may turn into one. */
+static enum pawl_status
+read_merges(const struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *source,
+	struct pawl_bpe_merge *merges, size_t *n_merges, struct pawl_error *err)
+{
+	enum pawl_status status = PAWL_OK;
+	size_t longest = 0;
+	char *joined;
+
+	for (size_t i = 0; i < source->n_merges; i++)
+		longest = source->merges[i].n > longest ? source->merges[i].n : longest;
+	joined = malloc(longest + 1);
+	if (!joined)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory to read merges");
+	*n_merges = 0;
+	for (size_t i = 0; i < source->n_merges && !status; i++) {
+		struct pawl_bpe_merge *merge = &merges[*n_merges];
+
+		status = read_merge(tokenizer, source->merges[i], i, joined, merge, err);
+		if (!status && may_come_from_text(tokenizer, merge->left) &&
+			may_come_from_text(tokenizer, merge->right) &&
+			may_come_from_text(tokenizer, merge->result))
+			++*n_merges;
+	}
+	free(joined);
+	return status;
+}
+
+static enum pawl_status
+make_bpe(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *source,
+	struct pawl_error *err)
+{
+	size_t n = source->n_merges;
+	struct pawl_bpe_merge *merges =
+		pawl_arena_alloc(&tokenizer->arena, n ? n : 1, sizeof(*merges));
+	int32_t byte_ids[256];
+	enum pawl_status status;
+
+	if (!merges)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %zu merges", n);
+	for (int i = 0; i < 256; i++) {
+		char code[4];
+		int k = pawl_utf8_put(pawl_byte_level_code((unsigned char)i), code);
+		int32_t id = pawl_token_index_find(&tokenizer->index, code, (size_t)k);
+
+		byte_ids[i] = id >= 0 && may_come_from_text(tokenizer, id) ? id : -1;
+	}
+	status = read_merges(tokenizer, source, merges, &n, err);
+	if (status)
+		return status;
+	return pawl_bpe_init(&tokenizer->bpe, &tokenizer->arena, byte_ids, merges, n,
+		tokenizer->n_tokens, err);
+}
+
+static enum pawl_status
+fill(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *source,
+	struct pawl_error *err)
+{
+	enum pawl_status status = check_source(source, err);
+
+	if (!status)
+		status = pawl_pretokenizer_new(source->pre, &tokenizer->pretokenizer, err);
+	if (!status)
+		status = take_ids(tokenizer, source, err);
+	if (!status)
+		status = copy_texts(tokenizer, source, err);
+	if (!status)
+		status = take_flags(tokenizer, source, err);
+	if (!status)
+		status = make_pieces(tokenizer, source, err);
+	if (!status)
+		status = make_specials(tokenizer, err);
+	if (!status)
+		status = make_bpe(tokenizer, source, err);
+	return status;
+}
+
+enum pawl_status
+pawl_tokenizer_new(const struct pawl_vocab_source *source, struct pawl_tokenizer **out,
+	struct pawl_error *err)
+{
+	struct pawl_tokenizer *tokenizer = calloc(1, sizeof(*tokenizer));
+	enum pawl_status status;
+
+	*out = NULL;
+	if (!tokenizer)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a tokenizer");
+	pawl_arena_init(&tokenizer->arena);
+	status = fill(tokenizer, source, err);
+	if (status) {
+		pawl_tokenizer_free(tokenizer);
+		return status;
+	}
+	*out = tokenizer;
+	return PAWL_OK;
+}
+
+void
+pawl_tokenizer_free(struct pawl_tokenizer *tokenizer)
+{
+	if (!tokenizer)
+		return;
+	pawl_pretokenizer_free(tokenizer->pretokenizer);
+	pawl_arena_release(&tokenizer->arena);
+	free(tokenizer);
+}

@@ -1,0 +1,38 @@
+/*
+ * What a tokenizer holds; private to models/.  Everything lives in the arena except the
+ * pre-tokenizer.
+ */
+#ifndef PAWL_MODELS_VOCAB_H
+#define PAWL_MODELS_VOCAB_H
+
+#include "ir/arena.h"
+#include "models/bpe.h"
+#include "models/pretokenize.h"
+#include "models/special_tokens.h"
+#include "models/token_index.h"
+#include "models/tokenizer.h"
+
+enum pawl_token_flags {
+	PAWL_TOKEN_IS_CONTROL = 1,
+	PAWL_TOKEN_IS_EOG = 2,
+	PAWL_TOKEN_IS_CUT_ALWAYS = 4, /* user-defined */
+};
+
+struct pawl_tokenizer {
+	struct pawl_arena arena;
+	size_t n_tokens;
+	size_t longest_text; /* bytes of the longest of texts */
+	const struct pawl_text *texts;  /* as written in the vocabulary */
+	const struct pawl_text *pieces; /* the bytes they stand for */
+	unsigned char *flags;           /* enum pawl_token_flags */
+	struct pawl_token_index index;
+	struct pawl_special_tokens specials;
+	struct pawl_bpe bpe;
+	struct pawl_pretokenizer *pretokenizer;
+	const int32_t *eog;
+	size_t n_eog;
+	int32_t bos, eos;
+	bool wants_bos;
+};
+
+#endif
