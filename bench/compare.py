@@ -14,7 +14,8 @@ import sys
 from idle_gate import run_alone
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "pawl")
+CACHE = os.environ.get("PAWL_CACHE_DIR") or os.path.join(
+    os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "pawl")
 
 
 def numbers(text):

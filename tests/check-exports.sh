@@ -23,8 +23,8 @@ for file in "$top_builddir"/.libs/libpawl.so "$top_builddir"/plugins/.libs/*.so;
   test -f "$file" || continue
   case $file in
   */libpawl.so | */pawl_plugin.so) object "$file" "pawl_get_api pawl_negotiate pawl_version" "$core" ;;
-  */cpu_compiler.so) object "$file" pawl_plugin_query "$core|libLLVM.*" ;;
-  *) object "$file" pawl_plugin_query "$core" ;;
+  */cpu_compiler.so) object "$file" pawl_target_query "$core|libLLVM.*" ;;
+  *) object "$file" pawl_target_query "$core" ;;
   esac
 done
 echo "$n shared objects"

@@ -2,7 +2,7 @@
 # Progress goes to stderr, one line per stage; a failure gives its reason and ends the script.
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/pawl
+cache=${PAWL_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/pawl}
 jobs=$(nproc)
 
 build_packages="gcc libc6-dev make autoconf automake libtool pkg-config check libcjson-dev \
