@@ -20,8 +20,8 @@ static const char *const end_texts[] = {
 	"<end_of_utterance>",
 	"<EOT>",
 	"[EOT]",
-	"<\xef\xbd\x9c"
-	"end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+	("<\xef\xbd\x9c"
+		"end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>"),
 };
 
 /*
