@@ -8,10 +8,8 @@ object() {
   n=$((n + 1))
   exports=$($NM -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' |
     LC_ALL=C sort | tr '\n' ' ')
-  case " $2 " in
-  *" ${exports% } "*) ;;
-  *) echo "$1: exports ${exports:-nothing}, not $2"; failed=1 ;;
-  esac
+  test "${exports% }" = "$2" ||
+    { echo "$1: exports ${exports:-nothing}, not $2"; failed=1; }
   needed=$($READELF -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
     grep -Ev "^(lib(c|m|pthread|dl|rt|gcc_s|asan|ubsan|lsan|tsan)\.so\.[0-9]+|ld-linux.*|linux-vdso.*)$" |
     grep -Ev "^($3)$")
