@@ -1,0 +1,298 @@
+#include "runtime/bindings.h"
+
+#include "runtime/memory.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct pawl_bindings {
+	struct pawl_plan *plan;
+	struct pawl_team *team;
+	struct pawl_storage **storages; /* n_slots */
+	const void **offered;           /* n_slots, data slots only */
+	bool *is_filled;                /* n_slots: the data slot has had bytes */
+	int32_t *data_slots;
+	int32_t n_data_slots;
+	void **args;                    /* n_args */
+	struct pawl_block scratch;
+	struct pawl_block thread_block;
+	void **thread_scratch;
+	int n_threads;
+};
+
+static void
+point(struct pawl_bindings *b, int32_t slot, char *base)
+{
+	const struct pawl_plan *plan = b->plan;
+
+	for (int32_t i = plan->first_point[slot]; i < plan->first_point[slot + 1]; i++)
+		b->args[plan->points[i].arg] = base ? base + plan->points[i].offset : NULL;
+}
+
+static void
+put(struct pawl_bindings *b, int32_t slot, struct pawl_storage *storage)
+{
+	pawl_storage_unref(b->storages[slot]);
+	b->storages[slot] = storage;
+	point(b, slot, storage->bytes);
+}
+
+static enum pawl_status
+alloc_tables(struct pawl_bindings *b, struct pawl_error *err)
+{
+	const struct pawl_program *program = b->plan->program;
+	size_t n = (size_t)program->n_slots;
+
+	b->storages = pawl_memory_zalloc(n, sizeof(*b->storages));
+	b->offered = pawl_memory_zalloc(n, sizeof(*b->offered));
+	b->is_filled = pawl_memory_zalloc(n, sizeof(*b->is_filled));
+	b->data_slots = pawl_memory_zalloc(n, sizeof(*b->data_slots));
+	b->args = pawl_memory_zalloc((size_t)program->n_args, sizeof(*b->args));
+	b->thread_scratch = pawl_memory_zalloc((size_t)b->n_threads, sizeof(*b->thread_scratch));
+	if (!b->storages || !b->offered || !b->is_filled || !b->data_slots || !b->args || !b->thread_scratch)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for the bindings of %d slots",
+			program->n_slots);
+	return PAWL_OK;
+}
+
+static enum pawl_status
+alloc_scratch(struct pawl_bindings *b, struct pawl_error *err)
+{
+	int64_t each = (b->plan->code_info.thread_scratch_bytes + 63) / 64 * 64;
+	enum pawl_status status = pawl_block_init(&b->scratch, b->plan->program->scratch_bytes, err);
+
+	if (!status)
+		status = pawl_block_init(&b->thread_block, each * b->n_threads, err);
+	for (int i = 0; i < b->n_threads && !status; i++)
+		b->thread_scratch[i] = (char *)b->thread_block.bytes + each * i;
+	return status;
+}
+
+static enum pawl_status
+fill_slots(struct pawl_bindings *b, struct pawl_error *err)
+{
+	const struct pawl_plan *plan = b->plan;
+	enum pawl_status status = PAWL_OK;
+
+	for (int32_t i = 0; i < plan->program->n_slots && !status; i++) {
+		const struct pawl_slot *slot = &plan->program->slots[i];
+		struct pawl_storage *storage;
+
+		switch (slot->role) {
+		case PAWL_SLOT_WEIGHT:
+		case PAWL_SLOT_KV:
+			break;
+		case PAWL_SLOT_DATA:
+			b->data_slots[b->n_data_slots++] = i;
+			status = pawl_storage_new(&plan->types[i], &storage, err);
+			if (!status)
+				put(b, i, storage);
+			break;
+		case PAWL_SLOT_LITERAL:
+			put(b, i, pawl_storage_ref(plan->literals[i]));
+			break;
+		case PAWL_SLOT_TEMP:
+		case PAWL_SLOT_OUTPUT:
+			point(b, i, (char *)b->scratch.bytes + slot->offset);
+			break;
+		case PAWL_N_SLOT_ROLES:
+			break;
+		}
+	}
+	return status;
+}
+
+enum pawl_status
+pawl_bindings_new(struct pawl_plan *plan, struct pawl_team *team, struct pawl_bindings **out,
+	struct pawl_error *err)
+{
+	struct pawl_bindings *b = pawl_memory_zalloc(1, sizeof(*b));
+	enum pawl_status status;
+
+	if (!b)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for bindings");
+	b->plan = pawl_plan_ref(plan);
+	b->team = team;
+	b->n_threads = team->n_threads;
+	status = alloc_tables(b, err);
+	if (!status)
+		status = alloc_scratch(b, err);
+	if (!status)
+		status = fill_slots(b, err);
+	if (status) {
+		pawl_bindings_free(b);
+		return status;
+	}
+	*out = b;
+	return PAWL_OK;
+}
+
+void
+pawl_bindings_free(struct pawl_bindings *b)
+{
+	if (!b)
+		return;
+	if (b->storages)
+		for (int32_t i = 0; i < b->plan->program->n_slots; i++)
+			pawl_storage_unref(b->storages[i]);
+	pawl_block_release(&b->scratch);
+	pawl_block_release(&b->thread_block);
+	pawl_memory_free(b->thread_scratch);
+	pawl_memory_free(b->args);
+	pawl_memory_free(b->data_slots);
+	pawl_memory_free(b->is_filled);
+	pawl_memory_free(b->offered);
+	pawl_memory_free(b->storages);
+	pawl_plan_unref(b->plan);
+	pawl_memory_free(b);
+}
+
+struct pawl_plan *
+pawl_bindings_plan(const struct pawl_bindings *b)
+{
+	return b->plan;
+}
+
+enum pawl_status
+pawl_bindings_bind_weights(struct pawl_bindings *b, struct pawl_weights *weights, struct pawl_error *err)
+{
+	const struct pawl_plan *plan = b->plan;
+
+	for (int32_t i = 0; i < plan->program->n_slots; i++) {
+		const struct pawl_slot *slot = &plan->program->slots[i];
+		struct pawl_storage *storage;
+		enum pawl_status status;
+
+		if (slot->role != PAWL_SLOT_WEIGHT)
+			continue;
+		status = pawl_weights_bind(weights, slot->name, &plan->types[i], b->team, &storage, err);
+		if (status)
+			return status;
+		put(b, i, storage);
+	}
+	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_bindings_bind(struct pawl_bindings *b, int32_t slot, struct pawl_storage *storage,
+	struct pawl_error *err)
+{
+	const struct pawl_plan *plan = b->plan;
+	const struct pawl_slot *s = &plan->program->slots[slot];
+	char there[32], here[32];
+
+	if (s->role == PAWL_SLOT_TEMP || s->role == PAWL_SLOT_LITERAL)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "slot %d is a temporary or a literal", slot);
+	if (!pawl_type_equal(&plan->types[slot], &storage->type))
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"%s: the plan wants %s@%s of %" PRId64 " bytes, the storage is %s@%s of %" PRId64, s->name,
+			pawl_dtype_name(plan->types[slot].dtype), pawl_layout_name(plan->types[slot].layout),
+			pawl_storage_bytes(&plan->types[slot]), pawl_dtype_name(storage->type.dtype),
+			pawl_layout_name(storage->type.layout), storage->n_bytes);
+	if (!pawl_location_equal(plan->device->location, storage->location))
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "%s: the storage is on %s, the plan runs on %s", s->name,
+			pawl_location_text(storage->location, there, sizeof(there)),
+			pawl_location_text(plan->device->location, here, sizeof(here)));
+	put(b, slot, pawl_storage_ref(storage));
+	b->is_filled[slot] = true;
+	return PAWL_OK;
+}
+
+struct pawl_storage *
+pawl_bindings_storage(const struct pawl_bindings *b, int32_t slot)
+{
+	return b->storages[slot];
+}
+
+void
+pawl_bindings_offer(struct pawl_bindings *b, int32_t slot, const void *bytes)
+{
+	b->offered[slot] = bytes;
+}
+
+int64_t
+pawl_bindings_data_bytes(const struct pawl_bindings *b, int32_t slot)
+{
+	return b->storages[slot]->n_bytes;
+}
+
+static enum pawl_status
+check_bound(const struct pawl_bindings *b, struct pawl_error *err)
+{
+	const struct pawl_program *program = b->plan->program;
+
+	for (int32_t i = 0; i < program->n_slots; i++) {
+		const struct pawl_slot *slot = &program->slots[i];
+
+		if ((slot->role == PAWL_SLOT_WEIGHT || slot->role == PAWL_SLOT_KV) && !b->storages[i])
+			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "%s is not bound", slot->name);
+		if (slot->role == PAWL_SLOT_DATA && !b->is_filled[i] && !b->offered[i])
+			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "data const %s has no bytes", slot->name);
+	}
+	if (b->team->n_threads > b->n_threads)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "the team has grown from %d to %d threads",
+			b->n_threads, b->team->n_threads);
+	return PAWL_OK;
+}
+
+static enum pawl_status
+check_run(const struct pawl_bindings *b, const struct pawl_symenv *env, struct pawl_error *err)
+{
+	const struct pawl_plan *plan = b->plan;
+	enum pawl_status status = check_bound(b, err);
+
+	if (!status && plan->program->n_symbols) {
+		if (!env || env->n != plan->program->n_symbols)
+			return pawl_fail(err, PAWL_SYMBOL, "the plan has %d symbols, %d are given",
+				plan->program->n_symbols, env ? env->n : 0);
+		status = pawl_symenv_check_bound(env, err);
+	}
+	for (int32_t i = 0; i < plan->n_checks && !status; i++) {
+		const struct pawl_index_check *check = &plan->checks[i];
+		const void *bytes = NULL;
+
+		if (check->slot >= 0)
+			bytes = b->offered[check->slot] ? b->offered[check->slot] : b->storages[check->slot]->bytes;
+		status = pawl_index_check_run(check, plan->program, bytes, env ? env->values : NULL, err);
+	}
+	return status;
+}
+
+enum pawl_status
+pawl_bindings_run(struct pawl_bindings *b, const struct pawl_symenv *env, uint64_t *bytes_bound,
+	struct pawl_error *err)
+{
+	struct pawl_run run = {
+		.args = b->args,
+		.symbols = env ? env->values : NULL,
+		.team = b->team,
+		.thread_scratch = b->thread_scratch,
+	};
+	enum pawl_status status = check_run(b, env, err);
+
+	for (int32_t i = 0; i < b->n_data_slots; i++) {
+		int32_t slot = b->data_slots[i];
+
+		if (!status && b->offered[slot]) {
+			memcpy(b->storages[slot]->bytes, b->offered[slot], (size_t)b->storages[slot]->n_bytes);
+			b->is_filled[slot] = true;
+			if (bytes_bound)
+				*bytes_bound += (uint64_t)b->storages[slot]->n_bytes;
+		}
+		b->offered[slot] = NULL;
+	}
+	return status ? status : b->plan->device->api->run(b->plan->code, &run, err);
+}
+
+const void *
+pawl_bindings_output(const struct pawl_bindings *b, int32_t i, struct pawl_type *type)
+{
+	const struct pawl_program *program = b->plan->program;
+	int32_t slot = program->outputs[i];
+
+	if (type)
+		*type = b->plan->types[slot];
+	if (b->storages[slot])
+		return b->storages[slot]->bytes;
+	return (const char *)b->scratch.bytes + program->slots[slot].offset;
+}

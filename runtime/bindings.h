@@ -1,0 +1,60 @@
+/*
+ * Bindings: one session's instance of a shared plan.  The pointer table of all arguments, the
+ * storages behind it, buffers for the data Consts, scratch memory.
+ *
+ * Everything is allocated at creation and binding; a run allocates nothing.  Belongs to one thread
+ * at a time; many bindings of one plan may run at once.
+ */
+#ifndef PAWL_RUNTIME_BINDINGS_H
+#define PAWL_RUNTIME_BINDINGS_H
+
+#include "runtime/plan.h"
+#include "runtime/symenv.h"
+#include "runtime/weights.h"
+
+struct pawl_bindings;
+
+/* team (of the same device thread count for good) and plan are kept; the plan is referenced. */
+enum pawl_status pawl_bindings_new(struct pawl_plan *plan, struct pawl_team *team,
+	struct pawl_bindings **out, struct pawl_error *err);
+/* NULL is allowed. */
+void pawl_bindings_free(struct pawl_bindings *bindings);
+
+struct pawl_plan *pawl_bindings_plan(const struct pawl_bindings *bindings);
+
+/* Binds every weight slot by name. */
+enum pawl_status pawl_bindings_bind_weights(
+	struct pawl_bindings *bindings, struct pawl_weights *weights, struct pawl_error *err);
+
+/*
+ * Puts a storage behind a weight, kv, data or output slot and patches every argument that lies in
+ * it.  The storage must have the type of the slot (symbols at their largest) and the location of
+ * the device; otherwise PAWL_INVALID_ARGUMENT and nothing changes.  Takes a reference.
+ */
+enum pawl_status pawl_bindings_bind(struct pawl_bindings *bindings, int32_t slot,
+	struct pawl_storage *storage, struct pawl_error *err);
+
+/* Behind a slot now; NULL for temporaries and whatever is unbound.  No reference is given. */
+struct pawl_storage *pawl_bindings_storage(const struct pawl_bindings *bindings, int32_t slot);
+
+/*
+ * Bytes for a data slot in the next run, pawl_bindings_data_bytes of them; read by that run, whether
+ * it succeeds or fails, then forgotten.  A data slot that gets none keeps what it held.
+ */
+void pawl_bindings_offer(struct pawl_bindings *bindings, int32_t slot, const void *bytes);
+int64_t pawl_bindings_data_bytes(const struct pawl_bindings *bindings, int32_t slot);
+
+/*
+ * Checks that everything is bound, that every symbol is, and every dynamic index (PAWL_CAPACITY and
+ * others of runtime/index_check.h); then copies the offered bytes in place and runs.  Until all
+ * checks have passed nothing is written.  env may be NULL for a plan without symbols.
+ * *bytes_bound (may be NULL) grows by the bytes copied.
+ */
+enum pawl_status pawl_bindings_run(struct pawl_bindings *bindings, const struct pawl_symenv *env,
+	uint64_t *bytes_bound, struct pawl_error *err);
+
+/* Output `i` of the graph after a run: valid until the next one.  type may be NULL. */
+const void *pawl_bindings_output(
+	const struct pawl_bindings *bindings, int32_t i, struct pawl_type *type);
+
+#endif

@@ -1,0 +1,63 @@
+#include "runtime/device.h"
+
+#include "runtime/identity.h"
+#include "runtime/memory.h"
+#include "runtime/target_load.h"
+
+enum pawl_status
+pawl_device_open(const char *name, const struct pawl_target_options *options, struct pawl_device **out,
+	struct pawl_error *err)
+{
+	const struct pawl_target_api *api;
+	enum pawl_status status = pawl_target_load(name, &api, err);
+
+	return status ? status : pawl_device_new(api, options, out, err);
+}
+
+enum pawl_status
+pawl_device_new(const struct pawl_target_api *api, const struct pawl_target_options *options,
+	struct pawl_device **out, struct pawl_error *err)
+{
+	static const struct pawl_target_options defaults;
+	struct pawl_device *device = pawl_memory_zalloc(1, sizeof(*device));
+	enum pawl_status status;
+
+	if (!device)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a device");
+	status = api->open(options ? options : &defaults, &device->target, err);
+	if (status) {
+		pawl_memory_free(device);
+		return status;
+	}
+	atomic_init(&device->n_refs, 1);
+	device->id = pawl_device_id_new();
+	device->api = api;
+	device->location = PAWL_LOCATION_HOST;
+	*out = device;
+	return PAWL_OK;
+}
+
+struct pawl_device *
+pawl_device_ref(struct pawl_device *device)
+{
+	atomic_fetch_add_explicit(&device->n_refs, 1, memory_order_relaxed);
+	return device;
+}
+
+void
+pawl_device_unref(struct pawl_device *device)
+{
+	if (!device || atomic_fetch_sub_explicit(&device->n_refs, 1, memory_order_acq_rel) != 1)
+		return;
+	device->api->close(device->target);
+	pawl_memory_free(device);
+}
+
+uint64_t
+pawl_device_kernel_compiles(const struct pawl_device *device)
+{
+	struct pawl_target_counters counters = { 0 };
+
+	device->api->counters(device->target, &counters);
+	return counters.kernel_compiles;
+}

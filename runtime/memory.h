@@ -1,0 +1,36 @@
+/*
+ * Memory of the runtime.  Every allocation that runtime/ makes goes through here and is counted,
+ * so that "0 allocations per token" can be read off a counter (a malloc hook in the tests checks
+ * the counter).  Any thread.
+ */
+#ifndef PAWL_RUNTIME_MEMORY_H
+#define PAWL_RUNTIME_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ir/status.h"
+
+/* Zeroed; NULL when memory is exhausted or the size overflows.  Freed by pawl_memory_free. */
+void *pawl_memory_zalloc(size_t count, size_t size);
+void pawl_memory_free(void *memory);
+char *pawl_memory_strdup(const char *text);
+
+/*
+ * A block for buffers: zeroed, 64-byte aligned.  From 1 MiB on it is an anonymous mapping that
+ * asks for huge pages; pages nobody touches cost nothing.
+ */
+struct pawl_block {
+	void *bytes;
+	size_t n_bytes;   /* as asked for */
+	size_t n_mapped;  /* 0: from the heap */
+};
+
+/* PAWL_OUT_OF_MEMORY names the size. */
+enum pawl_status pawl_block_init(struct pawl_block *block, int64_t n_bytes, struct pawl_error *err);
+void pawl_block_release(struct pawl_block *block);
+
+/* Allocations of this process so far. */
+uint64_t pawl_memory_allocations(void);
+
+#endif

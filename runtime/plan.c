@@ -1,0 +1,177 @@
+#include "runtime/plan.h"
+
+#include "ir/debug.h"
+#include "runtime/literal.h"
+#include "runtime/memory.h"
+
+#include <string.h>
+
+static enum pawl_layout
+weight_layout(const void *arg, const struct pawl_type *type)
+{
+	const struct pawl_device *device = arg;
+
+	return device->api->weight_layout(device->target, type);
+}
+
+static enum pawl_status
+optimize(struct pawl_plan *plan, const struct pawl_graph *graph,
+	const struct pawl_plan_options *options, struct pawl_error *err)
+{
+	struct pawl_optimize_options o = {
+		.facts = {
+			.precision = options->key.precision,
+			.weight_layout = weight_layout,
+			.target = plan->device,
+			.max_prologue_rows = 1,
+		},
+		.run = {
+			.skip = pawl_env(PAWL_ENV_SKIP),
+			.bisect = -1,
+			.verify_each = pawl_env_lists(PAWL_ENV_DEBUG, "verify"),
+		},
+		.no_reuse = options->no_reuse,
+	};
+
+	pawl_env_int(PAWL_ENV_BISECT, &o.run.bisect);
+	if (options->counters)
+		options->counters->optimizes++;
+	return pawl_optimize(graph, &o, &plan->program, &plan->report, err);
+}
+
+/* The type with symbolic dims at their largest. */
+static struct pawl_type
+largest(const struct pawl_program *program, struct pawl_type type)
+{
+	for (int i = 0; i < type.rank; i++) {
+		struct pawl_dim *dim = &type.dim[i];
+
+		if (dim->factor)
+			*dim = pawl_dim_const(dim->base + dim->factor * program->symbols[dim->sym].max);
+	}
+	return type;
+}
+
+static enum pawl_status
+collect_points(struct pawl_plan *plan, struct pawl_error *err)
+{
+	const struct pawl_program *program = plan->program;
+	int32_t n_slots = program->n_slots;
+	int32_t *at;
+
+	plan->first_point = pawl_memory_zalloc((size_t)n_slots + 1, sizeof(*plan->first_point));
+	plan->points = pawl_memory_zalloc((size_t)program->n_args, sizeof(*plan->points));
+	plan->types = pawl_memory_zalloc((size_t)n_slots, sizeof(*plan->types));
+	at = pawl_memory_zalloc((size_t)n_slots, sizeof(*at));
+	if (!plan->first_point || !plan->points || !plan->types || !at) {
+		pawl_memory_free(at);
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %d bind points", program->n_args);
+	}
+	for (int32_t s = 0; s < program->n_steps; s++)
+		for (int32_t i = 0; i < program->steps[s].n_args; i++)
+			plan->first_point[program->steps[s].args[i].slot + 1]++;
+	for (int32_t i = 0; i < n_slots; i++) {
+		plan->types[i] = largest(program, program->slots[i].type);
+		plan->first_point[i + 1] += plan->first_point[i];
+		at[i] = plan->first_point[i];
+	}
+	for (int32_t s = 0; s < program->n_steps; s++) {
+		const struct pawl_step *step = &program->steps[s];
+
+		for (int32_t i = 0; i < step->n_args; i++)
+			plan->points[at[step->args[i].slot]++] =
+				(struct pawl_bind_point){ step->first_arg + i, step->args[i].offset };
+	}
+	pawl_memory_free(at);
+	return PAWL_OK;
+}
+
+static enum pawl_status
+make_literals(struct pawl_plan *plan, struct pawl_error *err)
+{
+	const struct pawl_program *program = plan->program;
+	enum pawl_status status = PAWL_OK;
+
+	plan->literals = pawl_memory_zalloc((size_t)program->n_slots, sizeof(*plan->literals));
+	if (!plan->literals)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %d slots", program->n_slots);
+	for (int32_t i = 0; i < program->n_slots && !status; i++) {
+		const struct pawl_slot *slot = &program->slots[i];
+
+		if (slot->role == PAWL_SLOT_LITERAL)
+			status = pawl_literal_new(
+				&plan->types[i], slot->values, slot->n_values, &plan->literals[i], err);
+	}
+	return status;
+}
+
+enum pawl_status
+pawl_plan_build(const struct pawl_graph *graph, struct pawl_device *device,
+	const struct pawl_plan_options *options, struct pawl_plan **out, struct pawl_error *err)
+{
+	struct pawl_plan *plan = pawl_memory_zalloc(1, sizeof(*plan));
+	enum pawl_status status;
+
+	if (!plan)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a plan");
+	atomic_init(&plan->n_refs, 1);
+	plan->device = pawl_device_ref(device);
+	plan->key = options->key;
+	plan->key.device = device->id;
+	status = optimize(plan, graph, options, err);
+	if (!status)
+		status = collect_points(plan, err);
+	if (!status)
+		status = pawl_index_checks(plan->program, &plan->checks, &plan->n_checks, err);
+	if (!status)
+		status = make_literals(plan, err);
+	if (!status)
+		status = device->api->compile(device->target, plan->program, &plan->code, err);
+	if (status) {
+		pawl_plan_unref(plan);
+		return status;
+	}
+	device->api->code_info(plan->code, &plan->code_info);
+	*out = plan;
+	return PAWL_OK;
+}
+
+struct pawl_plan *
+pawl_plan_ref(struct pawl_plan *plan)
+{
+	atomic_fetch_add_explicit(&plan->n_refs, 1, memory_order_relaxed);
+	return plan;
+}
+
+void
+pawl_plan_unref(struct pawl_plan *plan)
+{
+	if (!plan || atomic_fetch_sub_explicit(&plan->n_refs, 1, memory_order_acq_rel) != 1)
+		return;
+	if (plan->code)
+		plan->device->api->code_free(plan->code);
+	if (plan->literals)
+		for (int32_t i = 0; i < plan->program->n_slots; i++)
+			pawl_storage_unref(plan->literals[i]);
+	pawl_memory_free(plan->literals);
+	pawl_memory_free(plan->checks);
+	pawl_memory_free(plan->types);
+	pawl_memory_free(plan->points);
+	pawl_memory_free(plan->first_point);
+	if (plan->program)
+		pawl_program_free(plan->program);
+	pawl_device_unref(plan->device);
+	pawl_memory_free(plan);
+}
+
+int32_t
+pawl_plan_find_slot(const struct pawl_plan *plan, enum pawl_slot_role role, const char *name)
+{
+	for (int32_t i = 0; i < plan->program->n_slots; i++) {
+		const struct pawl_slot *slot = &plan->program->slots[i];
+
+		if (slot->role == role && slot->name && !strcmp(slot->name, name))
+			return i;
+	}
+	return -1;
+}
