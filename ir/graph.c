@@ -183,6 +183,14 @@ pawl_graph_add_output(struct pawl_graph *graph, struct pawl_node *node)
 	node->n_outputs++;
 }
 
+void
+pawl_graph_set_output(struct pawl_graph *graph, int32_t i, struct pawl_node *node)
+{
+	graph->outputs[i]->n_outputs--;
+	graph->outputs[i] = node;
+	node->n_outputs++;
+}
+
 struct pawl_node *
 pawl_node_input(const struct pawl_node *node, int i)
 {

@@ -104,6 +104,9 @@ struct pawl_node *pawl_graph_add(struct pawl_graph *graph, enum pawl_op op, cons
 /* Appends an output; PAWL_OUT_OF_MEMORY goes to graph->error. */
 void pawl_graph_add_output(struct pawl_graph *graph, struct pawl_node *node);
 
+/* Makes node output i in place of what it was. */
+void pawl_graph_set_output(struct pawl_graph *graph, int32_t i, struct pawl_node *node);
+
 struct pawl_node *pawl_node_input(const struct pawl_node *node, int i);
 bool pawl_node_is_used(const struct pawl_node *node); /* by a node or as an output */
 int pawl_node_n_uses(const struct pawl_node *node);   /* uses by nodes plus outputs */

@@ -105,7 +105,8 @@ struct pawl_slot {
 	enum pawl_slot_role role;
 	const char *name; /* consts: the const's name; others: provenance, for people */
 	struct pawl_type type;
-	int64_t bytes;  /* at the largest extents */
+	int64_t bytes;  /* at the largest extents; of a row-major copy for TILE16 weights, whose
+	                   packed size codegen/pack.h knows */
 	int64_t offset; /* TEMP and OUTPUT */
 	int32_t first_step, last_step; /* lifetime; outputs live to n_steps */
 	const double *values; /* LITERAL */
@@ -132,7 +133,5 @@ const char *pawl_slot_role_name(enum pawl_slot_role role);
 void pawl_program_free(struct pawl_program *program);
 /* -1 when no slot has that name. */
 int32_t pawl_program_find_slot(const struct pawl_program *program, const char *name);
-/* Bytes of a slot at the largest extents: pawl_layout-aware. */
-int64_t pawl_type_bytes(const struct pawl_type *type);
 
 #endif

@@ -1,0 +1,16 @@
+/* What follows from a step's body alone: work, traffic, and the room attention needs. */
+#ifndef PAWL_PASSES_COST_H
+#define PAWL_PASSES_COST_H
+
+#include "passes/step.h"
+
+/* Floating-point and integer operations, and bytes read or written, at the largest extents. */
+void pawl_step_cost(const struct pawl_step *step, int64_t *flops, int64_t *bytes);
+
+/*
+ * Partial results of an ATTEND step: for each row t, query head h and chunk c of PAWL_ATTEND_CHUNK
+ * positions up to the capacity, dv + 2 floats (o[0 .. dv), m, l) at ((t * hq + h) * chunks + c).
+ */
+int64_t pawl_attend_scratch_bytes(const struct pawl_step_op *ops, int32_t n_ops);
+
+#endif

@@ -1,0 +1,257 @@
+#include "passes/group.h"
+
+#include "passes/view.h"
+
+bool
+pawl_node_runs(const struct pawl_node *node)
+{
+	if (node->op == PAWL_OP_ALLOC)
+		return node->attrs.fill != PAWL_FILL_NONE;
+	return !pawl_op_has(node->op, PAWL_OPF_VIEW | PAWL_OPF_LEAF) && node->op != PAWL_OP_PACK;
+}
+
+void
+pawl_group_of(struct pawl_node *member, struct pawl_group *out)
+{
+	struct pawl_node *node = member, *p;
+
+	for (p = member; p && (p->group < 0 || p->group == member->group); p = p->prev) {
+		if (p->group >= 0)
+			node = p;
+	}
+	out->id = member->group;
+	out->n = 0;
+	for (; node && (node->group < 0 || node->group == member->group); node = node->next) {
+		if (node->group >= 0 && out->n < PAWL_MAX_GROUP_NODES)
+			out->nodes[out->n++] = node;
+	}
+}
+
+bool
+pawl_group_has(const struct pawl_group *group, enum pawl_op op)
+{
+	int i;
+
+	for (i = 0; i < group->n; i++) {
+		if (group->nodes[i]->op == op)
+			return true;
+	}
+	return false;
+}
+
+enum pawl_template
+pawl_group_template(const struct pawl_group *group)
+{
+	int i;
+
+	if (pawl_group_has(group, PAWL_OP_MATMUL))
+		return PAWL_TEMPLATE_MATMUL;
+	if (pawl_group_has(group, PAWL_OP_ATTENTION))
+		return PAWL_TEMPLATE_ATTEND;
+	if (pawl_group_has(group, PAWL_OP_GATHER))
+		return PAWL_TEMPLATE_GATHER;
+	if (pawl_group_has(group, PAWL_OP_BATCH_MATMUL))
+		return PAWL_TEMPLATE_BATCH;
+	for (i = 0; i < group->n; i++) {
+		if (pawl_op_has(group->nodes[i]->op, PAWL_OPF_ROW | PAWL_OPF_REDUCE))
+			return PAWL_TEMPLATE_ROWS;
+	}
+	return PAWL_TEMPLATE_MAP;
+}
+
+static bool
+is_used_outside(const struct pawl_node *value, int32_t group)
+{
+	const struct pawl_use *use;
+
+	if (value->n_outputs)
+		return true;
+	pawl_foreach_use(use, value) {
+		if (pawl_op_has(use->user->op, PAWL_OPF_VIEW)) {
+			if (is_used_outside(use->user, group))
+				return true;
+		} else if (use->user->group != group) {
+			return true;
+		}
+	}
+	return false;
+}
+
+bool
+pawl_node_escapes(const struct pawl_node *node)
+{
+	return is_used_outside(node, node->group);
+}
+
+struct pawl_node *
+pawl_node_reads_group(const struct pawl_node *node, int i, int32_t group)
+{
+	const struct pawl_node *base = pawl_node_base(node->inputs[i].def);
+
+	return base->group == group ? (struct pawl_node *)base : NULL;
+}
+
+static bool
+depends_directly(const struct pawl_node *node, struct pawl_node *const *set, int n)
+{
+	int i, j;
+
+	for (i = 0; i < node->n_inputs; i++) {
+		for (j = 0; j < n; j++) {
+			if (node->inputs[i].def == set[j])
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Whether writer destroys storage that node reads. */
+static bool
+destroys_operand(const struct pawl_node *writer, const struct pawl_node *node)
+{
+	const struct pawl_node *storage = pawl_node_storage(writer);
+	int i;
+
+	if (!pawl_op_has(writer->op, PAWL_OPF_INPLACE))
+		return false;
+	for (i = 0; i < node->n_inputs; i++) {
+		if (pawl_node_storage(node->inputs[i].def) == storage)
+			return true;
+	}
+	return false;
+}
+
+/* Whether node and a member of set may not be swapped, or run at the same time. */
+static bool
+has_conflict(const struct pawl_node *node, struct pawl_node *const *set, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++) {
+		if (destroys_operand(node, set[i]) || destroys_operand(set[i], node))
+			return true;
+	}
+	return false;
+}
+
+enum { MAX_MOVED = 64 };
+
+/* Moves a's members, and the views of them in between, to just before b's first member. */
+static bool
+sink(struct pawl_graph *graph, const struct pawl_group *a, const struct pawl_group *b)
+{
+	struct pawl_node *moved[MAX_MOVED], *first = b->nodes[0], *node;
+	int n = 0, i;
+
+	for (node = a->nodes[0]; node != first; node = node->next) {
+		bool member = node->group == a->id;
+
+		if (!member && depends_directly(node, moved, n)) {
+			if (!pawl_op_has(node->op, PAWL_OPF_VIEW))
+				return false;
+			member = true;
+		}
+		if (member && n == MAX_MOVED)
+			return false;
+		if (member)
+			moved[n++] = node;
+		else if (has_conflict(node, moved, n))
+			return false;
+	}
+	for (i = 0; i < n; i++)
+		pawl_graph_move(graph, moved[i], first);
+	return true;
+}
+
+/* Moves b's members, and what only feeds them as views in between, to just behind a's last member. */
+static bool
+hoist(struct pawl_graph *graph, const struct pawl_group *a, const struct pawl_group *b)
+{
+	struct pawl_node *moved[MAX_MOVED], *stay[MAX_MOVED], *last = a->nodes[a->n - 1];
+	struct pawl_node *end = b->nodes[b->n - 1]->next, *node, *after = last->next;
+	int n = 0, n_stay = 0, i;
+
+	for (node = last->next; node != end; node = node->next) {
+		/* Views, consts and allocs go up where their operands allow. */
+		bool can_move = node->group == b->id || node->group < 0;
+
+		if (can_move && depends_directly(node, stay, n_stay)) {
+			if (node->group == b->id)
+				return false;
+			can_move = false;
+		}
+		if (can_move && has_conflict(node, stay, n_stay))
+			return false;
+		if (n == MAX_MOVED || n_stay == MAX_MOVED)
+			return false;
+		if (can_move)
+			moved[n++] = node;
+		else
+			stay[n_stay++] = node;
+	}
+	if (!n_stay)
+		return true;
+	for (i = 0; i < n; i++) {
+		if (moved[i] == after)
+			after = after->next;
+		else
+			pawl_graph_move(graph, moved[i], after);
+	}
+	return true;
+}
+
+/* Whether a node can take operand i, a value of its own group, without a trip through memory. */
+static bool
+can_read_inside(const struct pawl_graph *graph, const struct pawl_node *node, int i)
+{
+	const struct pawl_node *value = node->inputs[i].def, *base = pawl_node_base(value);
+
+	if (pawl_op_has(node->op, PAWL_OPF_INPLACE)) {
+		struct pawl_access dest = pawl_access_whole(graph, &node->type);
+
+		dest.at_dim = node->op == PAWL_OP_WRITE_ROWS ? 0 : (int32_t)node->attrs.axis;
+		return i == 1 && !pawl_op_has(base->op, PAWL_OPF_INPLACE) &&
+			pawl_access_invert(graph, value, base, &dest);
+	}
+	if (value != base || pawl_op_has(base->op, PAWL_OPF_INPLACE))
+		return false;
+	if (pawl_op_has(node->op, PAWL_OPF_ELEM))
+		return true;
+	return i == 0 && node->op != PAWL_OP_CONCAT && node->op != PAWL_OP_GATHER &&
+		node->op != PAWL_OP_BATCH_MATMUL;
+}
+
+/* Whether the members of a and b may run as one step: operands and effects. */
+static bool
+may_share_step(const struct pawl_graph *graph, const struct pawl_group *a, const struct pawl_group *b)
+{
+	int i, j;
+
+	for (i = 0; i < b->n; i++) {
+		for (j = 0; j < b->nodes[i]->n_inputs; j++) {
+			if (pawl_node_reads_group(b->nodes[i], j, a->id) &&
+				!can_read_inside(graph, b->nodes[i], j))
+				return false;
+		}
+		if (has_conflict(b->nodes[i], a->nodes, a->n))
+			return false;
+	}
+	return true;
+}
+
+bool
+pawl_group_merge(struct pawl_graph *graph, struct pawl_node *a, struct pawl_node *b)
+{
+	struct pawl_group ga, gb;
+	int i;
+
+	pawl_group_of(a, &ga);
+	pawl_group_of(b, &gb);
+	if (ga.n + gb.n > PAWL_MAX_GROUP_NODES || !may_share_step(graph, &ga, &gb))
+		return false;
+	if (!sink(graph, &ga, &gb) && !hoist(graph, &ga, &gb))
+		return false;
+	for (i = 0; i < gb.n; i++)
+		gb.nodes[i]->group = ga.id;
+	return true;
+}

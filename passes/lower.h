@@ -1,0 +1,14 @@
+/*
+ * Lowering: a FUSED graph to a program, one step for each group, before memory is planned (slots of
+ * role TEMP and OUTPUT have no offsets yet).
+ */
+#ifndef PAWL_PASSES_LOWER_H
+#define PAWL_PASSES_LOWER_H
+
+#include "ir/graph.h"
+#include "passes/step.h"
+
+enum pawl_status pawl_lower(
+	const struct pawl_graph *graph, struct pawl_program **out, struct pawl_error *err);
+
+#endif

@@ -1,0 +1,140 @@
+#include "passes/lower_slots.h"
+
+#include <string.h>
+
+#include "ir/infer.h"
+#include "passes/group.h"
+
+static int64_t
+max_elems(const struct pawl_graph *graph, const struct pawl_type *type)
+{
+	int64_t n = 1;
+	int i;
+
+	for (i = 0; i < type->rank; i++)
+		n *= pawl_dim_max(graph, type->dim[i]);
+	return n;
+}
+
+int32_t
+pawl_lower_add_slot(const struct pawl_graph *graph, struct pawl_program *program,
+	enum pawl_slot_role role, const char *name, const struct pawl_type *type)
+{
+	struct pawl_slot *slot = &program->slots[program->n_slots];
+
+	*slot = (struct pawl_slot){.role = role, .type = *type, .first_step = -1, .last_step = -1};
+	slot->name = pawl_arena_strdup(&program->arena, name ? name : "");
+	slot->bytes = pawl_dtype_bytes(type->dtype, max_elems(graph, type));
+	return program->n_slots++;
+}
+
+static bool
+is_output_storage(const struct pawl_graph *graph, const struct pawl_node *storage)
+{
+	int32_t i;
+
+	for (i = 0; i < graph->n_outputs; i++) {
+		if (pawl_node_storage(graph->outputs[i]) == storage)
+			return true;
+	}
+	return false;
+}
+
+static enum pawl_slot_role
+const_role(const struct pawl_node *node)
+{
+	switch (node->attrs.role) {
+	case PAWL_ROLE_WEIGHT:
+		return PAWL_SLOT_WEIGHT;
+	case PAWL_ROLE_DATA:
+		return PAWL_SLOT_DATA;
+	case PAWL_ROLE_KV:
+		return PAWL_SLOT_KV;
+	case PAWL_ROLE_LITERAL:
+	case PAWL_N_ROLES:
+		break;
+	}
+	return PAWL_SLOT_LITERAL;
+}
+
+static bool
+is_read_directly(const struct pawl_node *node)
+{
+	const struct pawl_use *use;
+
+	if (node->n_outputs)
+		return true;
+	pawl_foreach_use(use, node) {
+		if (use->user->op != PAWL_OP_PACK)
+			return true;
+	}
+	return false;
+}
+
+static bool
+copy_values(struct pawl_program *program, struct pawl_slot *slot, const struct pawl_node *node)
+{
+	double *values;
+
+	if (!node->attrs.n_values)
+		return true;
+	values = pawl_arena_alloc(&program->arena, node->attrs.n_values, sizeof(double));
+	if (!values)
+		return false;
+	memcpy(values, node->attrs.values, node->attrs.n_values * sizeof(double));
+	slot->values = values;
+	slot->n_values = node->attrs.n_values;
+	return true;
+}
+
+static bool
+owns_temporary(const struct pawl_node *node)
+{
+	return node->op == PAWL_OP_ALLOC ||
+		(pawl_node_runs(node) && !pawl_op_has(node->op, PAWL_OPF_INPLACE) &&
+			pawl_node_escapes(node));
+}
+
+static int32_t
+slot_for(const struct pawl_graph *graph, struct pawl_program *program, const struct pawl_node *node)
+{
+	if (node->op == PAWL_OP_CONST)
+		return is_read_directly(node) ?
+			pawl_lower_add_slot(graph, program, const_role(node), node->name, &node->type) :
+			-1;
+	if (node->op == PAWL_OP_PACK)
+		return pawl_lower_add_slot(graph, program, PAWL_SLOT_WEIGHT, node->inputs[0].def->name,
+			&node->type);
+	if (owns_temporary(node))
+		return pawl_lower_add_slot(graph, program,
+			is_output_storage(graph, node) ? PAWL_SLOT_OUTPUT : PAWL_SLOT_TEMP, node->name,
+			&node->type);
+	return -1;
+}
+
+enum pawl_status
+pawl_lower_slots(const struct pawl_graph *graph, struct pawl_program *program, int32_t *slot_of,
+	struct pawl_error *err)
+{
+	const struct pawl_node *node;
+	int32_t i;
+
+	program->slots = pawl_arena_alloc(
+		&program->arena, 2 * (size_t)graph->n_nodes + 1, sizeof(*program->slots));
+	program->outputs = pawl_arena_alloc(
+		&program->arena, (size_t)graph->n_outputs + 1, sizeof(*program->outputs));
+	if (!program->slots || !program->outputs)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for slots");
+	for (i = 0; i < graph->n_ids; i++)
+		slot_of[i] = -1;
+	pawl_foreach_node(node, graph) {
+		slot_of[node->id] = slot_for(graph, program, node);
+		if (node->op == PAWL_OP_CONST && slot_of[node->id] >= 0 &&
+			!copy_values(program, &program->slots[slot_of[node->id]], node))
+			return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for literals");
+	}
+	for (i = 0; i < graph->n_outputs; i++)
+		program->outputs[program->n_outputs++] =
+			slot_of[pawl_node_storage(graph->outputs[i])->id];
+	return PAWL_OK;
+}

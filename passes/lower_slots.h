@@ -1,0 +1,19 @@
+/* The slots of a program: everything that owns storage in the graph. */
+#ifndef PAWL_PASSES_LOWER_SLOTS_H
+#define PAWL_PASSES_LOWER_SLOTS_H
+
+#include "ir/graph.h"
+#include "passes/step.h"
+
+/*
+ * Fills program->slots (with room for one more slot per node) and program->outputs; slot_of, one
+ * entry per node id, becomes the slot of a node that owns storage, else -1.
+ */
+enum pawl_status pawl_lower_slots(const struct pawl_graph *graph, struct pawl_program *program,
+	int32_t *slot_of, struct pawl_error *err);
+
+/* Index of a new slot of the given type; there must be room. */
+int32_t pawl_lower_add_slot(const struct pawl_graph *graph, struct pawl_program *program,
+	enum pawl_slot_role role, const char *name, const struct pawl_type *type);
+
+#endif
