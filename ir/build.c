@@ -13,11 +13,16 @@ is_letter(char ch)
 bool
 pawl_name_is_valid(const char *name)
 {
+	size_t n;
+
 	if (!is_letter(*name))
 		return false;
-	while (is_letter(*name) || (*name >= '0' && *name <= '9') || *name == '.')
-		name++;
-	return *name == '\0';
+	for (n = 1; is_letter(name[n]) || (name[n] >= '0' && name[n] <= '9') || name[n] == '.';
+		n++) {
+		if (n == PAWL_MAX_NAME)
+			return false;
+	}
+	return name[n] == '\0';
 }
 
 static struct pawl_node *
@@ -53,7 +58,7 @@ pawl_build(struct pawl_graph *graph, enum pawl_op op, const char *name,
 		return refuse(
 			graph, op, name, type ? "the type is inferred" : "the type must be stated");
 	if (name && !pawl_name_is_valid(name))
-		return refuse(graph, op, name, "the name has a character that names lack");
+		return refuse(graph, op, name, "the name does not fit the text form");
 	if (name && pawl_graph_find(graph, name))
 		return refuse(graph, op, name, "the name is taken");
 	if (type)

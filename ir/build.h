@@ -9,7 +9,9 @@
 
 #include "ir/graph.h"
 
-/* [A-Za-z_][A-Za-z0-9_.]*, what the text form can hold. */
+enum { PAWL_MAX_NAME = 255 };
+
+/* [A-Za-z_][A-Za-z0-9_.]*, at most PAWL_MAX_NAME characters: what the text form can hold. */
 bool pawl_name_is_valid(const char *name);
 
 /* Any op.  type: wanted for TYPED ops, else NULL.  attrs may be NULL (defaults). */

@@ -9,12 +9,17 @@
 #include "ir/graph.h"
 #include "ir/verify.h"
 
-/* malloc'ed text; NULL when memory is exhausted.  notes (may be NULL) are printed under their nodes. */
+/* "values", "ordered", "fused". */
+const char *pawl_stage_name(enum pawl_stage stage);
+
+/* malloc'ed text; NULL when memory is exhausted.  notes (may be NULL) are printed under their
+ * nodes. */
 char *pawl_print(const struct pawl_graph *graph, const struct pawl_diagnostics *notes);
 
 /* Shortest decimal text that reads back as the same double; "inf", "-inf", "nan". */
 int pawl_print_double(char *out, size_t n, double value);
 /* "f16[1, 3, T, 64]@k16" */
-int pawl_print_type(char *out, size_t n, const struct pawl_graph *graph, const struct pawl_type *type);
+int pawl_print_type(
+	char *out, size_t n, const struct pawl_graph *graph, const struct pawl_type *type);
 
 #endif
