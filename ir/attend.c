@@ -54,8 +54,8 @@ pawl_attend_chunk(int64_t first, int n, const float *scores, const float *values
 }
 
 void
-pawl_attend_merge(struct pawl_attend_part *total, const struct pawl_attend_part *part,
-	int64_t width)
+pawl_attend_merge(
+	struct pawl_attend_part *total, const struct pawl_attend_part *part, int64_t width)
 {
 	float max = pawl_eval_max(total->max, part->max);
 	float shift = shift_of(max);

@@ -32,8 +32,8 @@ void pawl_attend_chunk(int64_t first, int n, const float *scores, const float *v
 	int64_t stride, int64_t width, struct pawl_attend_part *part);
 
 /* total := total with the part of a later chunk. */
-void pawl_attend_merge(struct pawl_attend_part *total, const struct pawl_attend_part *part,
-	int64_t width);
+void pawl_attend_merge(
+	struct pawl_attend_part *total, const struct pawl_attend_part *part, int64_t width);
 
 /* y = o / sum; zeros when every score was -inf.  y may be total->o. */
 void pawl_attend_finish(const struct pawl_attend_part *total, int64_t width, float *y);

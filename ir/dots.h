@@ -9,10 +9,9 @@
 #include "ir/dtype.h"
 
 /* w of kind QUANT: "Quantized matmul". */
-float pawl_dot_a16(enum pawl_dtype w_dtype, const void *w, const struct pawl_block_a16 *x,
-	int64_t k);
-float pawl_dot_a8(enum pawl_dtype w_dtype, const void *w, const struct pawl_block_a8 *x,
-	int64_t k);
+float pawl_dot_a16(
+	enum pawl_dtype w_dtype, const void *w, const struct pawl_block_a16 *x, int64_t k);
+float pawl_dot_a8(enum pawl_dtype w_dtype, const void *w, const struct pawl_block_a8 *x, int64_t k);
 
 /* w of kind FLOAT: "Float matmul", one ascending fma chain from +0; also q . k of attention. */
 float pawl_dot_float(enum pawl_dtype w_dtype, const void *w, const float *x, int64_t k);

@@ -78,7 +78,8 @@ encode_q8_0(const float *x, int64_t n, uint8_t *dst)
 	int i;
 
 	for (b = 0; b < n / BLOCK; b++, dst += 2 + BLOCK) {
-		uint16_t d = pawl_f16_from_f32(quantize_block(x + b * BLOCK, PAWL_A8_MOST, q, &sum));
+		uint16_t d =
+			pawl_f16_from_f32(quantize_block(x + b * BLOCK, PAWL_A8_MOST, q, &sum));
 
 		memcpy(dst, &d, sizeof(d));
 		for (i = 0; i < BLOCK; i++)
@@ -90,7 +91,7 @@ bool
 pawl_can_encode(enum pawl_dtype dtype)
 {
 	return pawl_dtype_is_float(dtype) || dtype == PAWL_DTYPE_Q8_0 ||
-		pawl_dtype_info(dtype)->kind == PAWL_KIND_ACT;
+	       pawl_dtype_info(dtype)->kind == PAWL_KIND_ACT;
 }
 
 void

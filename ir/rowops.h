@@ -23,8 +23,8 @@ float pawl_row_sum_squares(const float *x, int64_t n);
 float pawl_row_max(const float *x, int64_t n);
 
 void pawl_row_rms_norm(const float *x, const float *w, int64_t n, float eps, float *y);
-void pawl_row_layer_norm(const float *x, const float *w, const float *b, int64_t n, float eps,
-	float *y);
+void pawl_row_layer_norm(
+	const float *x, const float *w, const float *b, int64_t n, float eps, float *y);
 
 /* A row of -inf gives zeros; a NaN or +inf anywhere makes the whole row NaN. */
 void pawl_row_softmax(const float *x, int64_t n, float *y);

@@ -70,8 +70,8 @@ unpack_q5_k(const uint8_t *src, struct pawl_weight_block *block)
 		unpack_nibbles(src + 48 + 32 * pair, 32, 0, block->q + 64 * pair);
 	for (group = 0; group < 8; group++) {
 		for (i = 0; i < 32; i++)
-			block->q[32 * group + i] = (int8_t)(block->q[32 * group + i] +
-				(high[i] >> group & 1) * 16);
+			block->q[32 * group + i] =
+				(int8_t)(block->q[32 * group + i] + (high[i] >> group & 1) * 16);
 	}
 }
 
@@ -89,8 +89,8 @@ unpack_q6_k(const uint8_t *src, struct pawl_weight_block *block)
 		unpack_nibbles(low, 64, 32, q);
 		for (part = 0; part < 4; part++) {
 			for (i = 0; i < 32; i++)
-				q[32 * part + i] = (int8_t)(q[32 * part + i] +
-					(high[i] >> 2 * part & 3) * 16);
+				q[32 * part + i] =
+					(int8_t)(q[32 * part + i] + (high[i] >> 2 * part & 3) * 16);
 		}
 	}
 }

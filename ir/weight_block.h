@@ -35,8 +35,8 @@ struct pawl_weight_block {
 };
 
 /* dtype is of kind QUANT; src needs no alignment. */
-void pawl_weight_block_unpack(enum pawl_dtype dtype, const void *src,
-	struct pawl_weight_block *block);
+void pawl_weight_block_unpack(
+	enum pawl_dtype dtype, const void *src, struct pawl_weight_block *block);
 
 /* The f32 scale of a group's integers; exact. */
 float pawl_weight_scale(const struct pawl_weight_block *block, int group);
