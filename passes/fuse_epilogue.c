@@ -74,6 +74,21 @@ host_of(const struct pawl_node *node)
 	return host;
 }
 
+/* A group that another pass made part of a row computation must not become an epilogue. */
+static bool
+is_elementwise(struct pawl_node *node)
+{
+	struct pawl_group group;
+	int i;
+
+	pawl_group_of(node, &group);
+	for (i = 0; i < group.n; i++) {
+		if (!pawl_op_has(group.nodes[i]->op, PAWL_OPF_ELEM))
+			return false;
+	}
+	return true;
+}
+
 enum pawl_status
 pawl_pass_fuse_epilogue(struct pawl_pass_ctx *ctx, struct pawl_graph *graph, struct pawl_error *err)
 {
@@ -85,7 +100,8 @@ pawl_pass_fuse_epilogue(struct pawl_pass_ctx *ctx, struct pawl_graph *graph, str
 		if (node->group < 0 || !pawl_op_has(node->op, PAWL_OPF_ELEM))
 			continue;
 		host = host_of(node);
-		if (host && host->group != node->group && pawl_group_merge(graph, host, node))
+		if (host && host->group != node->group && is_elementwise(node) &&
+			pawl_group_merge(graph, host, node))
 			ctx->n_changes++;
 	}
 	return PAWL_OK;

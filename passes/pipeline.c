@@ -21,9 +21,9 @@ static const enum pawl_pass pipeline[] = {
 
 	/* What runs together. */
 	PAWL_PASS_form_groups,
-	PAWL_PASS_fuse_norm,
 	PAWL_PASS_pack_matmuls,
 	PAWL_PASS_fuse_epilogue,
+	PAWL_PASS_fuse_norm,
 	PAWL_PASS_fuse_prologue,
 	PAWL_PASS_fuse_write,
 	PAWL_PASS_fuse_query,
