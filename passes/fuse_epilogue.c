@@ -45,33 +45,38 @@ is_result(const struct pawl_node *value)
 	return false;
 }
 
-/* The one group that node's operands come out of as results; NULL when it cannot join any. */
-static struct pawl_node *
-host_of(const struct pawl_node *node)
+/* Whether x, an operand of node, is a result that node may be computed from in registers. */
+static bool
+is_host(const struct pawl_node *node, const struct pawl_node *x)
 {
-	struct pawl_node *host = NULL;
 	int i;
 
+	if (x->group < 0 || x->group == node->group || !takes_epilogue(x) || !is_result(x))
+		return false;
 	for (i = 0; i < node->n_inputs; i++) {
-		struct pawl_node *x = node->inputs[i].def;
-		struct pawl_node *base = (struct pawl_node *)pawl_node_base(x);
+		const struct pawl_node *other = node->inputs[i].def;
 
-		if (base->group < 0 || !takes_epilogue(base))
+		if (pawl_node_base(other)->group != x->group)
 			continue;
-		if (x == base && is_result(x) && pawl_type_same_dims(&x->type, &node->type) &&
-			!host)
-			host = x;
+		if (other != pawl_node_base(other) || !is_result(other) ||
+			!pawl_type_same_dims(&other->type, &node->type))
+			return false;
 	}
-	for (i = 0; host && i < node->n_inputs; i++) {
-		struct pawl_node *x = node->inputs[i].def;
+	return true;
+}
 
-		if (pawl_node_base(x)->group != host->group)
-			continue;
-		if (x != pawl_node_base(x) || !is_result(x) ||
-			!pawl_type_same_dims(&x->type, &node->type))
-			return NULL;
+/* Joins the group of an operand, the latest one first: a residual comes from far above. */
+static bool
+join_host(struct pawl_graph *graph, struct pawl_node *node)
+{
+	int i;
+
+	for (i = node->n_inputs - 1; i >= 0; i--) {
+		if (is_host(node, node->inputs[i].def) &&
+			pawl_group_merge(graph, node->inputs[i].def, node))
+			return true;
 	}
-	return host;
+	return false;
 }
 
 /* A group that another pass made part of a row computation must not become an epilogue. */
@@ -92,16 +97,14 @@ is_elementwise(struct pawl_node *node)
 enum pawl_status
 pawl_pass_fuse_epilogue(struct pawl_pass_ctx *ctx, struct pawl_graph *graph, struct pawl_error *err)
 {
-	struct pawl_node *node, *next, *host;
+	struct pawl_node *node, *next;
 
 	(void)err;
 	for (node = graph->first; node; node = next) {
 		next = node->next;
 		if (node->group < 0 || !pawl_op_has(node->op, PAWL_OPF_ELEM))
 			continue;
-		host = host_of(node);
-		if (host && host->group != node->group && is_elementwise(node) &&
-			pawl_group_merge(graph, host, node))
+		if (is_elementwise(node) && join_host(graph, node))
 			ctx->n_changes++;
 	}
 	return PAWL_OK;
