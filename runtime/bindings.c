@@ -18,6 +18,7 @@ struct pawl_bindings {
 	struct pawl_block thread_block;
 	void **thread_scratch;
 	int n_threads;
+	bool owns_outputs; /* outputs lie in storages, not in scratch memory */
 };
 
 static void
@@ -55,11 +56,29 @@ alloc_tables(struct pawl_bindings *b, struct pawl_error *err)
 	return PAWL_OK;
 }
 
+/* Outputs that own their memory leave the end of the scratch memory unused. */
+static int64_t
+scratch_bytes(const struct pawl_bindings *b)
+{
+	const struct pawl_program *program = b->plan->program;
+	int64_t end = 0;
+
+	if (!b->owns_outputs)
+		return program->scratch_bytes;
+	for (int32_t i = 0; i < program->n_slots; i++) {
+		const struct pawl_slot *slot = &program->slots[i];
+
+		if (slot->role == PAWL_SLOT_TEMP && slot->offset + slot->bytes > end)
+			end = slot->offset + slot->bytes;
+	}
+	return end;
+}
+
 static enum pawl_status
 alloc_scratch(struct pawl_bindings *b, struct pawl_error *err)
 {
 	int64_t each = (b->plan->code_info.thread_scratch_bytes + 63) / 64 * 64;
-	enum pawl_status status = pawl_block_init(&b->scratch, b->plan->program->scratch_bytes, err);
+	enum pawl_status status = pawl_block_init(&b->scratch, scratch_bytes(b), err);
 
 	if (!status)
 		status = pawl_block_init(&b->thread_block, each * b->n_threads, err);
@@ -91,8 +110,16 @@ fill_slots(struct pawl_bindings *b, struct pawl_error *err)
 		case PAWL_SLOT_LITERAL:
 			put(b, i, pawl_storage_ref(plan->literals[i]));
 			break;
-		case PAWL_SLOT_TEMP:
 		case PAWL_SLOT_OUTPUT:
+			if (b->owns_outputs) {
+				status = pawl_storage_new(&plan->types[i], &storage, err);
+				if (!status)
+					put(b, i, storage);
+				break;
+			}
+			point(b, i, (char *)b->scratch.bytes + slot->offset);
+			break;
+		case PAWL_SLOT_TEMP:
 			point(b, i, (char *)b->scratch.bytes + slot->offset);
 			break;
 		case PAWL_N_SLOT_ROLES:
@@ -102,9 +129,9 @@ fill_slots(struct pawl_bindings *b, struct pawl_error *err)
 	return status;
 }
 
-enum pawl_status
-pawl_bindings_new(struct pawl_plan *plan, struct pawl_team *team, struct pawl_bindings **out,
-	struct pawl_error *err)
+static enum pawl_status
+bindings_new(struct pawl_plan *plan, struct pawl_team *team, bool owns_outputs,
+	struct pawl_bindings **out, struct pawl_error *err)
 {
 	struct pawl_bindings *b = pawl_memory_zalloc(1, sizeof(*b));
 	enum pawl_status status;
@@ -114,6 +141,7 @@ pawl_bindings_new(struct pawl_plan *plan, struct pawl_team *team, struct pawl_bi
 	b->plan = pawl_plan_ref(plan);
 	b->team = team;
 	b->n_threads = team->n_threads;
+	b->owns_outputs = owns_outputs;
 	status = alloc_tables(b, err);
 	if (!status)
 		status = alloc_scratch(b, err);
@@ -125,6 +153,20 @@ pawl_bindings_new(struct pawl_plan *plan, struct pawl_team *team, struct pawl_bi
 	}
 	*out = b;
 	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_bindings_new(struct pawl_plan *plan, struct pawl_team *team, struct pawl_bindings **out,
+	struct pawl_error *err)
+{
+	return bindings_new(plan, team, false, out, err);
+}
+
+enum pawl_status
+pawl_bindings_new_with_outputs(struct pawl_plan *plan, struct pawl_team *team,
+	struct pawl_bindings **out, struct pawl_error *err)
+{
+	return bindings_new(plan, team, true, out, err);
 }
 
 void
@@ -196,6 +238,12 @@ pawl_bindings_bind(struct pawl_bindings *b, int32_t slot, struct pawl_storage *s
 	put(b, slot, pawl_storage_ref(storage));
 	b->is_filled[slot] = true;
 	return PAWL_OK;
+}
+
+void
+pawl_bindings_swap(struct pawl_bindings *b, int32_t slot, struct pawl_storage *storage)
+{
+	put(b, slot, pawl_storage_ref(storage));
 }
 
 struct pawl_storage *

@@ -17,6 +17,9 @@ struct pawl_bindings;
 /* team (of the same device thread count for good) and plan are kept; the plan is referenced. */
 enum pawl_status pawl_bindings_new(struct pawl_plan *plan, struct pawl_team *team,
 	struct pawl_bindings **out, struct pawl_error *err);
+/* The same with a storage for each output slot, which outlives the bindings when referenced. */
+enum pawl_status pawl_bindings_new_with_outputs(struct pawl_plan *plan, struct pawl_team *team,
+	struct pawl_bindings **out, struct pawl_error *err);
 /* NULL is allowed. */
 void pawl_bindings_free(struct pawl_bindings *bindings);
 
@@ -33,6 +36,12 @@ enum pawl_status pawl_bindings_bind_weights(
  */
 enum pawl_status pawl_bindings_bind(struct pawl_bindings *bindings, int32_t slot,
 	struct pawl_storage *storage, struct pawl_error *err);
+
+/*
+ * The same for a storage whose type and location the caller has already proved equal to those of
+ * what is behind the slot now; cannot fail.
+ */
+void pawl_bindings_swap(struct pawl_bindings *bindings, int32_t slot, struct pawl_storage *storage);
 
 /* Behind a slot now; NULL for temporaries and whatever is unbound.  No reference is given. */
 struct pawl_storage *pawl_bindings_storage(const struct pawl_bindings *bindings, int32_t slot);

@@ -95,7 +95,7 @@ add_access(struct collect *c, const struct pawl_step *step, const struct pawl_ac
 	return PAWL_OK;
 }
 
-/* Rows of a table chosen by ids; positions that a causal attention looks back from. */
+/* Rows of a table chosen by ids; the position of an attention, which clips what lies beyond k. */
 static enum pawl_status
 add_op(struct collect *c, const struct pawl_step *step, const struct pawl_step_op *op,
 	struct pawl_error *err)
@@ -113,11 +113,10 @@ add_op(struct collect *c, const struct pawl_step *step, const struct pawl_step_o
 			if (index->type.dim[i].factor || check.extent.base == 1)
 				check.extent = index->type.dim[i];
 		check.limit = op->inputs[0].type.dim[0].base;
-	} else if (op->op == PAWL_OP_ATTENTION && op->attrs.causal && op->n_inputs > 3) {
+	} else if (op->op == PAWL_OP_ATTENTION) {
 		index = &op->inputs[3];
-		check.of_state = true;
+		check.wraps = true;
 		check.extent = op->inputs[0].type.dim[0];
-		check.limit = op->inputs[1].type.dim[2].base;
 	} else {
 		return PAWL_OK;
 	}

@@ -1,0 +1,342 @@
+#include "runtime/kv_cache.h"
+
+#include "ir/build.h"
+#include "runtime/inference_context.h"
+#include "runtime/memory.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { POSITIONS_ALIGN = 16 };
+
+struct pawl_kv_cache {
+	struct pawl_kv_shape shape;
+	struct pawl_kv_layer *layers;
+	int64_t cached_len;
+	struct pawl_kv_alloc_id alloc_id;
+	struct pawl_location location;
+};
+
+struct pawl_type
+pawl_kv_shape_type(const struct pawl_kv_shape *shape, enum pawl_kv_slot slot)
+{
+	const int64_t dims[] = { 1, shape->n_kv_heads, shape->max_seq_len, shape->head_dim };
+	struct pawl_type type = pawl_type_make(shape->dtype, 4, dims);
+
+	type.layout = shape->layout[slot];
+	return type;
+}
+
+int64_t
+pawl_kv_shape_bytes(const struct pawl_kv_shape *shape)
+{
+	struct pawl_type k = pawl_kv_shape_type(shape, PAWL_KV_K), v = pawl_kv_shape_type(shape, PAWL_KV_V);
+	int64_t k_bytes = pawl_storage_bytes(&k), v_bytes = pawl_storage_bytes(&v), bytes;
+
+	if (!shape->max_seq_len || k_bytes < 0 || v_bytes < 0 ||
+		__builtin_mul_overflow(k_bytes + v_bytes, shape->n_layers, &bytes))
+		return -1;
+	return bytes;
+}
+
+enum pawl_status
+pawl_kv_cache_with_dims(int32_t n_layers, int64_t n_kv_heads, int64_t head_dim,
+	struct pawl_kv_cache **out, struct pawl_error *err)
+{
+	struct pawl_kv_cache *cache;
+
+	if (n_layers < 1 || n_kv_heads < 1 || head_dim < 1)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"a cache of %d layers, %" PRId64 " kv heads of %" PRId64 " has no content", n_layers,
+			n_kv_heads, head_dim);
+	cache = pawl_memory_zalloc(1, sizeof(*cache));
+	if (cache)
+		cache->layers = pawl_memory_zalloc((size_t)n_layers, sizeof(*cache->layers));
+	if (!cache || !cache->layers) {
+		pawl_memory_free(cache);
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a cache of %d layers", n_layers);
+	}
+	cache->shape = (struct pawl_kv_shape){ n_layers, n_kv_heads, head_dim, .dtype = PAWL_DTYPE_F32 };
+	cache->alloc_id = pawl_kv_alloc_id_new();
+	cache->location = PAWL_LOCATION_UNKNOWN;
+	*out = cache;
+	return PAWL_OK;
+}
+
+/* Two outputs a layer: K, then V, each an alloc that is zero-filled. */
+static struct pawl_graph *
+alloc_graph(const struct pawl_kv_shape *shape)
+{
+	struct pawl_graph *graph = pawl_graph_new("kv_cache");
+
+	for (int32_t i = 0; graph && i < shape->n_layers; i++)
+		for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++) {
+			struct pawl_type type = pawl_kv_shape_type(shape, (enum pawl_kv_slot)slot);
+			struct pawl_node *node;
+			char name[48];
+
+			snprintf(name, sizeof(name), "cache.%c.%d", slot == PAWL_KV_K ? 'k' : 'v', i);
+			node = pawl_build(graph, PAWL_OP_ALLOC, name, NULL, 0, NULL, &type);
+			node = pawl_build(graph, PAWL_OP_ZERO_FILL, NULL, &node, 1, NULL, NULL);
+			if (node)
+				pawl_graph_add_output(graph, node);
+		}
+	return graph;
+}
+
+static enum pawl_status
+realize_layers(struct pawl_kv_cache *cache, struct pawl_inference_context *context, struct pawl_error *err)
+{
+	int32_t n = cache->shape.n_layers * PAWL_N_KV_SLOTS;
+	struct pawl_storage **storages = pawl_memory_zalloc((size_t)n, sizeof(struct pawl_storage *));
+	struct pawl_graph *graph = alloc_graph(&cache->shape);
+	enum pawl_status status;
+
+	if (!storages || !graph)
+		status = pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for the graph of a cache");
+	else if (graph->error.status)
+		status = pawl_fail(err, graph->error.status, "%s", graph->error.text);
+	else if (graph->n_outputs != n)
+		status = pawl_fail(err, PAWL_INTERNAL, "a cache of %d tensors came out as %d", n, graph->n_outputs);
+	else
+		status = pawl_realize_many(context, graph, NULL, storages, err);
+	for (int32_t i = 0; i < n && !status; i++) {
+		struct pawl_kv_layer *layer = &cache->layers[i / PAWL_N_KV_SLOTS];
+
+		layer->storage[i % PAWL_N_KV_SLOTS] = storages[i];
+	}
+	pawl_graph_free(graph);
+	pawl_memory_free(storages);
+	return status;
+}
+
+static enum pawl_status
+check_shape(const struct pawl_kv_shape *shape, struct pawl_error *err)
+{
+	if (shape->max_seq_len < 1)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "a cache of %" PRId64 " positions has no content",
+			shape->max_seq_len);
+	if (shape->dtype != PAWL_DTYPE_F16 && shape->dtype != PAWL_DTYPE_F32)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "a cache is f16 or f32, not %s",
+			pawl_dtype_name(shape->dtype));
+	if (shape->layout[PAWL_KV_K] == PAWL_LAYOUT_TILE16 || shape->layout[PAWL_KV_V] != PAWL_LAYOUT_ROWS)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "a cache has K in rows or k16 and V in rows");
+	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_kv_cache_with_capacity(struct pawl_inference_context *context, const struct pawl_kv_shape *shape,
+	struct pawl_kv_cache **out, struct pawl_error *err)
+{
+	struct pawl_kv_shape rounded = *shape;
+	struct pawl_kv_cache *cache;
+	enum pawl_status status = check_shape(shape, err);
+
+	if (status)
+		return status;
+	status = pawl_kv_cache_with_dims(shape->n_layers, shape->n_kv_heads, shape->head_dim, &cache, err);
+	if (status)
+		return status;
+	if (shape->max_seq_len <= INT64_MAX - POSITIONS_ALIGN)
+		rounded.max_seq_len = (shape->max_seq_len + POSITIONS_ALIGN - 1) / POSITIONS_ALIGN * POSITIONS_ALIGN;
+	cache->shape = rounded;
+	if (pawl_kv_shape_bytes(&rounded) < 0)
+		status = pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"a cache of %" PRId64 " positions is larger than memory can be", shape->max_seq_len);
+	else
+		status = realize_layers(cache, context, err);
+	if (status) {
+		if (err && status == PAWL_OUT_OF_MEMORY)
+			pawl_error_prefix(err, "a cache of %" PRId64 " bytes (%d layers, %" PRId64 " positions)",
+				pawl_kv_shape_bytes(&rounded), rounded.n_layers, rounded.max_seq_len);
+		pawl_kv_cache_free(cache);
+		return status;
+	}
+	cache->location = pawl_inference_context_device(context)->location;
+	*out = cache;
+	return PAWL_OK;
+}
+
+static void
+drop_layer(struct pawl_kv_layer *layer)
+{
+	for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++)
+		pawl_storage_unref(layer->storage[slot]);
+	*layer = (struct pawl_kv_layer){ 0 };
+}
+
+void
+pawl_kv_cache_free(struct pawl_kv_cache *cache)
+{
+	if (!cache)
+		return;
+	for (int32_t i = 0; i < cache->shape.n_layers; i++)
+		drop_layer(&cache->layers[i]);
+	pawl_memory_free(cache->layers);
+	pawl_memory_free(cache);
+}
+
+const struct pawl_kv_shape *
+pawl_kv_cache_shape(const struct pawl_kv_cache *cache)
+{
+	return &cache->shape;
+}
+
+int64_t
+pawl_kv_cache_len(const struct pawl_kv_cache *cache)
+{
+	return cache->cached_len;
+}
+
+struct pawl_kv_alloc_id
+pawl_kv_cache_alloc_id(const struct pawl_kv_cache *cache)
+{
+	return cache->alloc_id;
+}
+
+struct pawl_location
+pawl_kv_cache_location(const struct pawl_kv_cache *cache)
+{
+	return cache->location;
+}
+
+const struct pawl_kv_layer *
+pawl_kv_cache_layer(const struct pawl_kv_cache *cache, int32_t layer)
+{
+	return layer >= 0 && layer < cache->shape.n_layers ? &cache->layers[layer] : NULL;
+}
+
+struct pawl_storage *
+pawl_kv_cache_storage(const struct pawl_kv_cache *cache, struct pawl_kv_layer_id id)
+{
+	const struct pawl_kv_layer *layer = pawl_kv_cache_layer(cache, id.layer);
+
+	return layer && id.slot < PAWL_N_KV_SLOTS ? layer->storage[id.slot] : NULL;
+}
+
+void
+pawl_kv_cache_bump(struct pawl_kv_cache *cache, struct pawl_kv_layer_id id)
+{
+	if (pawl_kv_cache_storage(cache, id))
+		cache->layers[id.layer].version[id.slot]++;
+}
+
+static void
+bump_all(struct pawl_kv_cache *cache)
+{
+	for (int32_t i = 0; i < cache->shape.n_layers; i++)
+		for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++)
+			pawl_kv_cache_bump(cache, (struct pawl_kv_layer_id){ i, (enum pawl_kv_slot)slot });
+}
+
+enum pawl_status
+pawl_kv_cache_set_layer(struct pawl_kv_cache *cache, int32_t layer, struct pawl_storage *k,
+	struct pawl_storage *v, struct pawl_error *err)
+{
+	struct pawl_kv_layer fresh = { .storage = { k, v } };
+
+	if (!pawl_kv_cache_layer(cache, layer))
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "layer %d of a cache of %d layers", layer,
+			cache->shape.n_layers);
+	for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++)
+		if (fresh.storage[slot])
+			pawl_storage_ref(fresh.storage[slot]);
+	drop_layer(&cache->layers[layer]);
+	cache->layers[layer] = fresh;
+	cache->alloc_id = pawl_kv_alloc_id_new();
+	cache->location = PAWL_LOCATION_UNKNOWN;
+	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_kv_cache_set_capacity(struct pawl_kv_cache *cache, int64_t max_seq_len, enum pawl_dtype dtype,
+	enum pawl_layout k_layout, struct pawl_error *err)
+{
+	struct pawl_kv_shape shape = cache->shape;
+	enum pawl_status status;
+
+	shape.max_seq_len = max_seq_len;
+	shape.dtype = dtype;
+	shape.layout[PAWL_KV_K] = k_layout;
+	shape.layout[PAWL_KV_V] = PAWL_LAYOUT_ROWS;
+	status = check_shape(&shape, err);
+	if (status)
+		return status;
+	for (int32_t i = 0; i < shape.n_layers; i++)
+		for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++) {
+			struct pawl_type type = pawl_kv_shape_type(&shape, (enum pawl_kv_slot)slot);
+			const struct pawl_storage *storage = cache->layers[i].storage[slot];
+
+			if (!storage || !pawl_type_equal(&storage->type, &type))
+				return pawl_fail(err, PAWL_INVALID_ARGUMENT, "layer %d slot %d %s", i, slot,
+					storage ? "has another type than is declared" : "has no storage");
+		}
+	if (cache->cached_len > max_seq_len)
+		return pawl_fail(err, PAWL_CAPACITY, "%" PRId64 " positions are cached, %" PRId64 " are declared",
+			cache->cached_len, max_seq_len);
+	cache->shape = shape;
+	return PAWL_OK;
+}
+
+void
+pawl_kv_cache_clear(struct pawl_kv_cache *cache)
+{
+	for (int32_t i = 0; i < cache->shape.n_layers; i++)
+		drop_layer(&cache->layers[i]);
+	cache->shape.max_seq_len = 0;
+	cache->cached_len = 0;
+	cache->alloc_id = pawl_kv_alloc_id_new();
+	cache->location = PAWL_LOCATION_UNKNOWN;
+}
+
+void
+pawl_kv_cache_truncate_to(struct pawl_kv_cache *cache, int64_t n)
+{
+	if (n < 0 || n >= cache->cached_len)
+		return;
+	cache->cached_len = n;
+	bump_all(cache);
+}
+
+enum pawl_status
+pawl_kv_cache_check_room(const struct pawl_kv_cache *cache, int64_t n, struct pawl_error *err)
+{
+	if (n < 0 || n > cache->shape.max_seq_len - cache->cached_len)
+		return pawl_fail(err, PAWL_CAPACITY,
+			"%" PRId64 " more positions do not fit: %" PRId64 " of %" PRId64 " are in use", n,
+			cache->cached_len, cache->shape.max_seq_len);
+	return PAWL_OK;
+}
+
+void
+pawl_kv_cache_advance(struct pawl_kv_cache *cache, int64_t n)
+{
+	cache->cached_len += n;
+	bump_all(cache);
+}
+
+static struct pawl_kv_alloc_id
+source_alloc_id(void *ctx)
+{
+	return pawl_kv_cache_alloc_id(ctx);
+}
+
+static struct pawl_location
+source_location(void *ctx)
+{
+	return pawl_kv_cache_location(ctx);
+}
+
+static struct pawl_storage *
+source_slot(void *ctx, int32_t layer, int which)
+{
+	if (which < 0 || which >= PAWL_N_KV_SLOTS)
+		return NULL;
+	return pawl_kv_cache_storage(ctx, (struct pawl_kv_layer_id){ layer, (enum pawl_kv_slot)which });
+}
+
+struct pawl_kv_rebind_source
+pawl_kv_cache_source(struct pawl_kv_cache *cache)
+{
+	return (struct pawl_kv_rebind_source){ cache, source_alloc_id, source_location, source_slot };
+}

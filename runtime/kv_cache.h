@@ -1,0 +1,115 @@
+/*
+ * A contiguous KV cache: for each layer a K and a V of shape [1, n_kv_heads, max_seq_len, head_dim].
+ *
+ * Storages are private: they change only through the functions below, each of which mints a new
+ * allocation id, so that no plan can go on with memory it no longer serves.  What lies beyond
+ * cached_len is finite but means nothing.  Belongs to one thread at a time.
+ */
+#ifndef PAWL_RUNTIME_KV_CACHE_H
+#define PAWL_RUNTIME_KV_CACHE_H
+
+#include "runtime/identity.h"
+#include "runtime/rebind.h"
+#include "runtime/storage.h"
+
+enum pawl_kv_slot { PAWL_KV_K, PAWL_KV_V, PAWL_N_KV_SLOTS };
+
+/* One tensor of a cache, whatever node wrote it last. */
+struct pawl_kv_layer_id {
+	int32_t layer;
+	enum pawl_kv_slot slot;
+};
+
+/* Who holds the newest bytes; a record for coherence between devices. */
+enum pawl_authority { PAWL_AUTHORITY_HOST, PAWL_AUTHORITY_DEVICE };
+
+struct pawl_authority_state {
+	enum pawl_authority authority;
+	struct pawl_location device; /* PAWL_AUTHORITY_DEVICE */
+};
+
+struct pawl_kv_layer {
+	struct pawl_storage *storage[PAWL_N_KV_SLOTS]; /* NULL: none */
+	uint64_t version[PAWL_N_KV_SLOTS];
+	struct pawl_authority_state authority[PAWL_N_KV_SLOTS];
+};
+
+struct pawl_kv_shape {
+	int32_t n_layers;
+	int64_t n_kv_heads, head_dim;
+	int64_t max_seq_len; /* 0: no capacity */
+	enum pawl_dtype dtype; /* f16 or f32 */
+	enum pawl_layout layout[PAWL_N_KV_SLOTS];
+};
+
+struct pawl_kv_cache;
+struct pawl_inference_context;
+
+/*
+ * A cache without storage, to be given layers by pawl_kv_cache_set_layer.  It fits no plan until
+ * pawl_kv_cache_set_capacity has declared what its layers are.  n_layers >= 1.
+ */
+enum pawl_status pawl_kv_cache_with_dims(int32_t n_layers, int64_t n_kv_heads, int64_t head_dim,
+	struct pawl_kv_cache **out, struct pawl_error *err);
+
+/*
+ * All storages zero-filled by one run of a graph of 2 n_layers alloc and zero_fill on the
+ * context's device.  max_seq_len is rounded up to a multiple of 16.  PAWL_INVALID_ARGUMENT for a
+ * size below 1 or another dtype; PAWL_OUT_OF_MEMORY names the bytes of the whole cache.
+ */
+enum pawl_status pawl_kv_cache_with_capacity(struct pawl_inference_context *context,
+	const struct pawl_kv_shape *shape, struct pawl_kv_cache **out, struct pawl_error *err);
+
+/* NULL is allowed.  Sessions that are bound keep the storages alive. */
+void pawl_kv_cache_free(struct pawl_kv_cache *cache);
+
+/* Bytes of a cache of that shape; -1 when it has none or the size overflows. */
+int64_t pawl_kv_shape_bytes(const struct pawl_kv_shape *shape);
+struct pawl_type pawl_kv_shape_type(const struct pawl_kv_shape *shape, enum pawl_kv_slot slot);
+
+const struct pawl_kv_shape *pawl_kv_cache_shape(const struct pawl_kv_cache *cache);
+int64_t pawl_kv_cache_len(const struct pawl_kv_cache *cache);
+struct pawl_kv_alloc_id pawl_kv_cache_alloc_id(const struct pawl_kv_cache *cache);
+/* Unknown for a cache without storage and after set_layer. */
+struct pawl_location pawl_kv_cache_location(const struct pawl_kv_cache *cache);
+/* NULL when out of range. */
+const struct pawl_kv_layer *pawl_kv_cache_layer(const struct pawl_kv_cache *cache, int32_t layer);
+/* No reference is given; NULL when there is none or the id is out of range. */
+struct pawl_storage *pawl_kv_cache_storage(const struct pawl_kv_cache *cache, struct pawl_kv_layer_id id);
+
+/* One step of a version; nothing when the id is out of range or has no storage. */
+void pawl_kv_cache_bump(struct pawl_kv_cache *cache, struct pawl_kv_layer_id id);
+
+/*
+ * Replaces a layer (takes references; NULL: none).  New allocation id, location unknown.
+ * PAWL_INVALID_ARGUMENT when layer is out of range.
+ */
+enum pawl_status pawl_kv_cache_set_layer(struct pawl_kv_cache *cache, int32_t layer, struct pawl_storage *k,
+	struct pawl_storage *v, struct pawl_error *err);
+
+/*
+ * Declares capacity, dtype and layouts of a cache whose layers were all given by set_layer.
+ * PAWL_INVALID_ARGUMENT, naming the layer, when one is missing or has another type.
+ */
+enum pawl_status pawl_kv_cache_set_capacity(struct pawl_kv_cache *cache, int64_t max_seq_len,
+	enum pawl_dtype dtype, enum pawl_layout k_layout, struct pawl_error *err);
+
+/* Drops all storages and with them the capacity.  New allocation id, location unknown. */
+void pawl_kv_cache_clear(struct pawl_kv_cache *cache);
+
+/*
+ * The rollback: forgets what lies at n and beyond.  Storages and allocation id stay; versions are
+ * stepped when something was cut, since the same positions will get other content.
+ */
+void pawl_kv_cache_truncate_to(struct pawl_kv_cache *cache, int64_t n);
+
+/* PAWL_CAPACITY, naming both sizes, when n more do not fit.  Changes nothing. */
+enum pawl_status pawl_kv_cache_check_room(
+	const struct pawl_kv_cache *cache, int64_t n, struct pawl_error *err);
+/* After a forward of n tokens: cached_len += n, every version one step.  There must be room. */
+void pawl_kv_cache_advance(struct pawl_kv_cache *cache, int64_t n);
+
+/* The cache as a source of rebinding; the cache must outlive it. */
+struct pawl_kv_rebind_source pawl_kv_cache_source(struct pawl_kv_cache *cache);
+
+#endif
