@@ -60,7 +60,7 @@ pawl_step_cost(const struct pawl_step *step, int64_t *flops, int64_t *bytes)
 }
 
 int64_t
-pawl_attend_scratch_bytes(const struct pawl_step_op *ops, int32_t n_ops)
+pawl_attend_partials_bytes(const struct pawl_step_op *ops, int32_t n_ops)
 {
 	int32_t i;
 

@@ -11,6 +11,6 @@ void pawl_step_cost(const struct pawl_step *step, int64_t *flops, int64_t *bytes
  * Partial results of an ATTEND step: for each row t, query head h and chunk c of PAWL_ATTEND_CHUNK
  * positions up to the capacity, dv + 2 floats (o[0 .. dv), m, l) at ((t * hq + h) * chunks + c).
  */
-int64_t pawl_attend_scratch_bytes(const struct pawl_step_op *ops, int32_t n_ops);
+int64_t pawl_attend_partials_bytes(const struct pawl_step_op *ops, int32_t n_ops);
 
 #endif

@@ -288,7 +288,7 @@ finish_step(struct lowering *l, struct pawl_step *step)
 	step->template = pawl_group_template(l->group);
 	step->scratch_arg = -1;
 	if (step->template == PAWL_TEMPLATE_ATTEND) {
-		int64_t bytes = pawl_attend_scratch_bytes(l->ops, l->n_ops);
+		int64_t bytes = pawl_attend_partials_bytes(l->ops, l->n_ops);
 		int64_t dims[1] = {bytes / 4};
 		struct pawl_type type = pawl_type_make(PAWL_DTYPE_F32, 1, dims);
 
