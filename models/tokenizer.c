@@ -126,7 +126,7 @@ find_whole_word(const struct encoder *encoder, const char *word, size_t n)
 		return -1;
 	n = pawl_byte_level_encode(word, n, encoder->written);
 	id = pawl_token_index_find(&tokenizer->index, encoder->written, n);
-	return pawl_tokenizer_is_control(tokenizer, id) ? -1 : id;
+	return id >= 0 && pawl_token_comes_from_words(tokenizer, id) ? id : -1;
 }
 
 static enum pawl_status
@@ -231,7 +231,7 @@ pawl_tokenizer_encode(const struct pawl_tokenizer *tokenizer, const char *text, 
 	status = encoder_init(&encoder, tokenizer, list, err);
 	if (!status && (flags & PAWL_ENCODE_BOS))
 		status = pawl_token_list_add(list, tokenizer->bos, err);
-	if (!status)
+	if (!status && n)
 		status = encode_text(&encoder, text, n, flags & PAWL_ENCODE_SPECIAL, err);
 	encoder_release(&encoder);
 	if (status)

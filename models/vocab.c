@@ -187,44 +187,6 @@ list_eog(struct pawl_tokenizer *tokenizer, struct pawl_error *err)
 	return PAWL_OK;
 }
 
-static enum pawl_status
-take_flags(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *source,
-	struct pawl_error *err)
-{
-	tokenizer->flags = pawl_arena_alloc(&tokenizer->arena, source->n_tokens, 1);
-	if (!tokenizer->flags)
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for token types");
-	for (size_t i = 0; source->token_types && i < source->n_tokens; i++) {
-		switch (source->token_types[i]) {
-		case PAWL_TOKEN_UNKNOWN:
-		case PAWL_TOKEN_CONTROL:
-			tokenizer->flags[i] = PAWL_TOKEN_IS_CONTROL;
-			break;
-		case PAWL_TOKEN_USER_DEFINED:
-			tokenizer->flags[i] = PAWL_TOKEN_IS_CUT_ALWAYS;
-			break;
-		case PAWL_TOKEN_UNDEFINED:
-		case PAWL_TOKEN_NORMAL:
-		case PAWL_TOKEN_UNUSED:
-		case PAWL_TOKEN_BYTE:
-			break;
-		default:
-			return pawl_fail(err, PAWL_INVALID_FILE,
-				"tokenizer.ggml.token_type[%zu] is %d, not one of 0 to 6", i,
-				(int)source->token_types[i]);
-		}
-	}
-	mark_texts(tokenizer, end_texts, sizeof(end_texts) / sizeof(end_texts[0]),
-		PAWL_TOKEN_IS_CONTROL | PAWL_TOKEN_IS_EOG);
-	mark_texts(tokenizer, begin_texts, sizeof(begin_texts) / sizeof(begin_texts[0]),
-		PAWL_TOKEN_IS_CONTROL);
-	if (source->eos >= 0)
-		tokenizer->flags[source->eos] |= PAWL_TOKEN_IS_EOG;
-	if (source->eot >= 0)
-		tokenizer->flags[source->eot] |= PAWL_TOKEN_IS_EOG;
-	return list_eog(tokenizer, err);
-}
-
 static int
 hex_digit(char c)
 {
@@ -249,8 +211,48 @@ byte_token_value(struct pawl_text text)
 }
 
 static enum pawl_status
-make_pieces(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *source,
+take_flags(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *source,
 	struct pawl_error *err)
+{
+	tokenizer->flags = pawl_arena_alloc(&tokenizer->arena, source->n_tokens, 1);
+	if (!tokenizer->flags)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for token types");
+	for (size_t i = 0; source->token_types && i < source->n_tokens; i++) {
+		switch (source->token_types[i]) {
+		case PAWL_TOKEN_UNKNOWN:
+		case PAWL_TOKEN_CONTROL:
+			tokenizer->flags[i] = PAWL_TOKEN_IS_CONTROL;
+			break;
+		case PAWL_TOKEN_USER_DEFINED:
+			tokenizer->flags[i] = PAWL_TOKEN_IS_CUT_ALWAYS;
+			break;
+		case PAWL_TOKEN_UNDEFINED:
+		case PAWL_TOKEN_NORMAL:
+		case PAWL_TOKEN_UNUSED:
+			break;
+		case PAWL_TOKEN_BYTE:
+			if (byte_token_value(tokenizer->texts[i]) >= 0)
+				tokenizer->flags[i] = PAWL_TOKEN_IS_BYTE;
+			break;
+		default:
+			return pawl_fail(err, PAWL_INVALID_FILE,
+				"tokenizer.ggml.token_type[%zu] is %d, not one of 0 to 6", i,
+				(int)source->token_types[i]);
+		}
+	}
+	mark_texts(tokenizer, end_texts, sizeof(end_texts) / sizeof(end_texts[0]),
+		PAWL_TOKEN_IS_CONTROL | PAWL_TOKEN_IS_EOG);
+	mark_texts(tokenizer, begin_texts, sizeof(begin_texts) / sizeof(begin_texts[0]),
+		PAWL_TOKEN_IS_CONTROL);
+	if (source->eos >= 0)
+		tokenizer->flags[source->eos] |= PAWL_TOKEN_IS_EOG;
+	if (source->eot >= 0)
+		tokenizer->flags[source->eot] |= PAWL_TOKEN_IS_EOG;
+	return list_eog(tokenizer, err);
+}
+
+static enum pawl_status
+make_pieces(struct pawl_tokenizer *tokenizer, struct pawl_error *err)
 {
 	size_t n = tokenizer->n_tokens, n_bytes = 0;
 	struct pawl_text *pieces = pawl_arena_alloc(&tokenizer->arena, n, sizeof(*pieces));
@@ -263,9 +265,7 @@ make_pieces(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *so
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %zu tokens", n);
 	for (size_t i = 0; i < n; i++) {
 		struct pawl_text text = tokenizer->texts[i];
-		int byte = source->token_types && source->token_types[i] == PAWL_TOKEN_BYTE
-		                   ? byte_token_value(text)
-		                   : -1;
+		int byte = tokenizer->flags[i] & PAWL_TOKEN_IS_BYTE ? byte_token_value(text) : -1;
 
 		pieces[i] = text;
 		if (tokenizer->flags[i] & (PAWL_TOKEN_IS_CONTROL | PAWL_TOKEN_IS_CUT_ALWAYS))
@@ -309,12 +309,6 @@ make_specials(struct pawl_tokenizer *tokenizer, struct pawl_error *err)
 	return status;
 }
 
-static bool
-may_come_from_text(const struct pawl_tokenizer *tokenizer, int32_t id)
-{
-	return !(tokenizer->flags[id] & PAWL_TOKEN_IS_CONTROL);
-}
-
 /* Finds the three tokens of a merge. */
 static enum pawl_status
 read_merge(const struct pawl_tokenizer *tokenizer, struct pawl_text text, size_t rank,
@@ -344,7 +338,7 @@ read_merge(const struct pawl_tokenizer *tokenizer, struct pawl_text text, size_t
 	return PAWL_OK;
 }
 
-/* Merges that touch control tokens are left out: no text may turn into one. */
+/* Merges that touch tokens which no word may turn into are left out. */
 static enum pawl_status
 read_merges(const struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *source,
 	struct pawl_bpe_merge *merges, size_t *n_merges, struct pawl_error *err)
@@ -363,9 +357,9 @@ read_merges(const struct pawl_tokenizer *tokenizer, const struct pawl_vocab_sour
 		struct pawl_bpe_merge *merge = &merges[*n_merges];
 
 		status = read_merge(tokenizer, source->merges[i], i, joined, merge, err);
-		if (!status && may_come_from_text(tokenizer, merge->left) &&
-			may_come_from_text(tokenizer, merge->right) &&
-			may_come_from_text(tokenizer, merge->result))
+		if (!status && pawl_token_comes_from_words(tokenizer, merge->left) &&
+			pawl_token_comes_from_words(tokenizer, merge->right) &&
+			pawl_token_comes_from_words(tokenizer, merge->result))
 			++*n_merges;
 	}
 	free(joined);
@@ -389,7 +383,7 @@ make_bpe(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *sourc
 		int k = pawl_utf8_put(pawl_byte_level_code((unsigned char)i), code);
 		int32_t id = pawl_token_index_find(&tokenizer->index, code, (size_t)k);
 
-		byte_ids[i] = id >= 0 && may_come_from_text(tokenizer, id) ? id : -1;
+		byte_ids[i] = id >= 0 && pawl_token_comes_from_words(tokenizer, id) ? id : -1;
 	}
 	status = read_merges(tokenizer, source, merges, &n, err);
 	if (status)
@@ -413,7 +407,7 @@ fill(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *source,
 	if (!status)
 		status = take_flags(tokenizer, source, err);
 	if (!status)
-		status = make_pieces(tokenizer, source, err);
+		status = make_pieces(tokenizer, err);
 	if (!status)
 		status = make_specials(tokenizer, err);
 	if (!status)

@@ -16,6 +16,7 @@ enum pawl_token_flags {
 	PAWL_TOKEN_IS_CONTROL = 1,
 	PAWL_TOKEN_IS_EOG = 2,
 	PAWL_TOKEN_IS_CUT_ALWAYS = 4, /* user-defined */
+	PAWL_TOKEN_IS_BYTE = 8,       /* its text, "<0x0A>", is not what it stands for */
 };
 
 struct pawl_tokenizer {
@@ -34,5 +35,16 @@ struct pawl_tokenizer {
 	int32_t bos, eos;
 	bool wants_bos;
 };
+
+/*
+ * Whether merging, or taking a word as a whole, may give this token.  User-defined tokens are
+ * written in plain characters, not in the alphabet of bytes, so only cutting finds them.
+ */
+static inline bool
+pawl_token_comes_from_words(const struct pawl_tokenizer *tokenizer, int32_t id)
+{
+	return !(tokenizer->flags[id] &
+		 (PAWL_TOKEN_IS_CONTROL | PAWL_TOKEN_IS_CUT_ALWAYS | PAWL_TOKEN_IS_BYTE));
+}
 
 #endif

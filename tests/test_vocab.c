@@ -1,0 +1,519 @@
+/* What a vocabulary says about tokenizing, and vocabularies that are refused. */
+#include "models/tokenizer.h"
+#include "models/utf8.h"
+
+#include "tests/suites.h"
+#include "tests/tiny_vocab.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct pawl_tiny_vocab tiny;
+
+static struct pawl_tokenizer *
+make(void)
+{
+	struct pawl_tokenizer *tokenizer;
+	struct pawl_error err = {0};
+
+	ck_assert_msg(
+		pawl_tokenizer_new(&tiny.source, &tokenizer, &err) == PAWL_OK, "%s", err.text);
+	return tokenizer;
+}
+
+/* Encodes and compares with ids, which end with -1. */
+static void
+check(const struct pawl_tokenizer *tokenizer, const char *text, unsigned int flags,
+	const int32_t *ids)
+{
+	struct pawl_token_list list;
+	struct pawl_error err = {0};
+	size_t n = 0;
+
+	while (ids[n] >= 0)
+		n++;
+	pawl_token_list_init(&list);
+	ck_assert_msg(pawl_tokenizer_encode(tokenizer, text, strlen(text), flags, &list, &err) ==
+			      PAWL_OK,
+		"%s", err.text);
+	ck_assert_uint_eq(list.n, n);
+	for (size_t i = 0; i < n; i++)
+		ck_assert_int_eq(list.ids[i], ids[i]);
+	pawl_token_list_release(&list);
+}
+
+#define IDS(...) ((const int32_t[]){__VA_ARGS__, -1})
+
+static void
+check_refused(enum pawl_status status, const char *text)
+{
+	struct pawl_tokenizer *tokenizer;
+	struct pawl_error err = {0};
+
+	ck_assert_int_eq(pawl_tokenizer_new(&tiny.source, &tokenizer, &err), status);
+	ck_assert_ptr_null(tokenizer);
+	ck_assert_str_eq(err.text, text);
+}
+
+/* a=0 b=1 c=2 d=3 */
+static void
+letters(const char *pre)
+{
+	pawl_tiny_vocab_init(&tiny, pre);
+	pawl_tiny_vocab_add_letters(&tiny, "abcd");
+}
+
+START_TEST(merges_go_by_rank_then_from_the_left)
+{
+	struct pawl_tokenizer *tokenizer;
+
+	letters("gpt-2");
+	pawl_tiny_vocab_add(&tiny, "bc", PAWL_TOKEN_NORMAL);   /* 4 */
+	pawl_tiny_vocab_add(&tiny, "ab", PAWL_TOKEN_NORMAL);   /* 5 */
+	pawl_tiny_vocab_add(&tiny, "abc", PAWL_TOKEN_NORMAL);  /* 6 */
+	pawl_tiny_vocab_add(&tiny, "aa", PAWL_TOKEN_NORMAL);   /* 7 */
+	pawl_tiny_vocab_add(&tiny, "abcd", PAWL_TOKEN_NORMAL); /* 8 */
+	pawl_tiny_vocab_add_merge(&tiny, "b c");
+	pawl_tiny_vocab_add_merge(&tiny, "a b");
+	pawl_tiny_vocab_add_merge(&tiny, "a bc");
+	pawl_tiny_vocab_add_merge(&tiny, "a a");
+	pawl_tiny_vocab_add_merge(&tiny, "ab c");
+	pawl_tiny_vocab_add_merge(&tiny, "b c"); /* again: the first counts */
+	tokenizer = make();
+	check(tokenizer, "abc", 0, IDS(6));
+	check(tokenizer, "ab", 0, IDS(5));
+	check(tokenizer, "abcd", 0, IDS(6, 3));
+	check(tokenizer, "aaa", 0, IDS(7, 0));
+	check(tokenizer, "aaab", 0, IDS(7, 5));
+	check(tokenizer, "dbcbc", 0, IDS(3, 4, 4));
+	check(tokenizer, "", 0, IDS(-1));
+	pawl_tokenizer_free(tokenizer);
+}
+END_TEST
+
+START_TEST(whole_words_are_taken_where_the_rules_say_so)
+{
+	struct pawl_tokenizer *tokenizer;
+
+	for (int i = 0; i < 2; i++) {
+		letters(i ? "gpt-2" : "llama-bpe");
+		pawl_tiny_vocab_add(&tiny, "abcd", PAWL_TOKEN_NORMAL);
+		pawl_tiny_vocab_add(&tiny, "\xc4\xa0" "ab", PAWL_TOKEN_NORMAL);
+		pawl_tiny_vocab_add(&tiny, "\xc4\xa0", PAWL_TOKEN_NORMAL);
+		tokenizer = make();
+		check(tokenizer, "abcd", 0, i ? IDS(0, 1, 2, 3) : IDS(4));
+		check(tokenizer, " ab", 0, i ? IDS(6, 0, 1) : IDS(5));
+		check(tokenizer, "abcda", 0, IDS(0, 1, 2, 3, 0));
+		pawl_tokenizer_free(tokenizer);
+	}
+}
+END_TEST
+
+START_TEST(no_text_becomes_a_control_token_unasked)
+{
+	static const char *const pres[] = {"gpt-2", "llama-bpe"};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct pawl_tokenizer *tokenizer;
+
+		letters(pres[i]);
+		pawl_tiny_vocab_add(&tiny, "ab", PAWL_TOKEN_CONTROL); /* 4 */
+		pawl_tiny_vocab_add(&tiny, "cd", PAWL_TOKEN_UNKNOWN); /* 5 */
+		pawl_tiny_vocab_add(&tiny, "abc", PAWL_TOKEN_NORMAL); /* 6 */
+		pawl_tiny_vocab_add(&tiny, "<0x61>", PAWL_TOKEN_BYTE);
+		pawl_tiny_vocab_add_letters(&tiny, "<0x61>"); /* 8 to 13 */
+		pawl_tiny_vocab_add(&tiny, "<0", PAWL_TOKEN_NORMAL);
+		pawl_tiny_vocab_add(&tiny, "x61>", PAWL_TOKEN_NORMAL);
+		pawl_tiny_vocab_add_merge(&tiny, "a b");
+		pawl_tiny_vocab_add_merge(&tiny, "c d");
+		pawl_tiny_vocab_add_merge(&tiny, "ab c");
+		pawl_tiny_vocab_add_merge(&tiny, "<0 x61>");
+		tokenizer = make();
+		check(tokenizer, "abcd", 0, IDS(0, 1, 2, 3));
+		check(tokenizer, "ab", 0, IDS(0, 1));
+		check(tokenizer, "<0x61>", 0, IDS(8, 9, 10, 11, 12, 13));
+		check(tokenizer, "abcdab", PAWL_ENCODE_SPECIAL, IDS(4, 5, 4));
+		ck_assert(pawl_tokenizer_is_control(tokenizer, 4));
+		ck_assert(pawl_tokenizer_is_control(tokenizer, 5));
+		ck_assert(!pawl_tokenizer_is_control(tokenizer, 6));
+		pawl_tokenizer_free(tokenizer);
+	}
+}
+END_TEST
+
+START_TEST(user_defined_tokens_are_always_cut_longest_first)
+{
+	struct pawl_tokenizer *tokenizer;
+
+	letters("gpt-2");
+	pawl_tiny_vocab_add(&tiny, "  ", PAWL_TOKEN_USER_DEFINED);   /* 4 */
+	pawl_tiny_vocab_add(&tiny, "    ", PAWL_TOKEN_USER_DEFINED); /* 5 */
+	pawl_tiny_vocab_add(&tiny, "<x", PAWL_TOKEN_USER_DEFINED);   /* 6 */
+	pawl_tiny_vocab_add(&tiny, "<x>", PAWL_TOKEN_CONTROL);       /* 7 */
+	pawl_tiny_vocab_add(&tiny, ">", PAWL_TOKEN_NORMAL);          /* 8 */
+	pawl_tiny_vocab_add(&tiny, "\xc4\xa0", PAWL_TOKEN_NORMAL);   /* 9 */
+	pawl_tiny_vocab_add(&tiny, "\xc4\xa0" "a", PAWL_TOKEN_USER_DEFINED);
+	pawl_tiny_vocab_add_merge(&tiny, "\xc4\xa0 a");
+	tokenizer = make();
+	check(tokenizer, "       a", 0, IDS(5, 4, 9, 0)); /* 10 is no space and a */
+	check(tokenizer, "a<x>b", 0, IDS(0, 6, 8, 1));
+	check(tokenizer, "a<x>b<x", PAWL_ENCODE_SPECIAL, IDS(0, 7, 1, 6));
+	pawl_tokenizer_free(tokenizer);
+}
+END_TEST
+
+/* A spelling is looked for again from each position, also inside of one that came to nothing. */
+START_TEST(a_begun_control_token_does_not_hide_another)
+{
+	struct pawl_tokenizer *tokenizer;
+
+	letters("gpt-2");
+	pawl_tiny_vocab_add(&tiny, "aab", PAWL_TOKEN_CONTROL);  /* 4 */
+	pawl_tiny_vocab_add(&tiny, "abcd", PAWL_TOKEN_CONTROL); /* 5 */
+	tokenizer = make();
+	check(tokenizer, "aaab", PAWL_ENCODE_SPECIAL, IDS(0, 4));
+	check(tokenizer, "aabcd", PAWL_ENCODE_SPECIAL, IDS(4, 2, 3));
+	check(tokenizer, "abcaab", PAWL_ENCODE_SPECIAL, IDS(0, 1, 2, 4));
+	pawl_tokenizer_free(tokenizer);
+}
+END_TEST
+
+START_TEST(bytes_without_a_token_are_dropped)
+{
+	struct pawl_tokenizer *tokenizer;
+
+	letters("gpt-2");
+	tokenizer = make();
+	check(tokenizer, "azb \n", 0, IDS(0, 1));
+	pawl_tokenizer_free(tokenizer);
+}
+END_TEST
+
+START_TEST(pieces_are_bytes)
+{
+	static const struct {
+		const char *text;
+		int32_t type;
+		const char *piece;
+	} pieces[] = {
+		{"\xc4\xa0" "a\xc4\x8a", PAWL_TOKEN_NORMAL, " a\n"},
+		{"\xc3\xb0\xc5\x81\xc4\xba\xc4\xa2", PAWL_TOKEN_NORMAL, "\xf0\x9f\x98\x80"},
+		{"\xc5\x83", PAWL_TOKEN_UNUSED, "\xad"},
+		{"\xc5\x84", PAWL_TOKEN_NORMAL, "\xc5\x84"}, /* behind the alphabet */
+		{"a\xe2\x96\x81\xc4\xa0", PAWL_TOKEN_NORMAL, "a\xe2\x96\x81\xc4\xa0"},
+		{"<\xc4\xa0>", PAWL_TOKEN_CONTROL, "<\xc4\xa0>"},
+		{"\xc4\xa0\xc4\xa0", PAWL_TOKEN_USER_DEFINED, "\xc4\xa0\xc4\xa0"},
+		{"<0x0A>", PAWL_TOKEN_BYTE, "\n"},
+		{"<0xfe>", PAWL_TOKEN_BYTE, "\xfe"},
+		{"<0x0G>", PAWL_TOKEN_BYTE, "<0x0G>"},
+		{"<0x0B>", PAWL_TOKEN_NORMAL, "<0x0B>"},
+		{"", PAWL_TOKEN_NORMAL, ""},
+	};
+	struct pawl_tokenizer *tokenizer;
+	struct pawl_text piece;
+
+	pawl_tiny_vocab_init(&tiny, "gpt-2");
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++)
+		pawl_tiny_vocab_add(&tiny, pieces[i].text, pieces[i].type);
+	tokenizer = make();
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+		ck_assert(pawl_tokenizer_piece(tokenizer, (int32_t)i, &piece));
+		ck_assert_msg(piece.n == strlen(pieces[i].piece) &&
+				      !memcmp(piece.bytes, pieces[i].piece, piece.n),
+			"piece %zu", i);
+	}
+	pawl_tokenizer_free(tokenizer);
+}
+END_TEST
+
+START_TEST(all_256_bytes_have_their_letter)
+{
+	char codes[256][5];
+	bool seen[256] = {false};
+
+	for (int pass = 0; pass < 4; pass++) {
+		struct pawl_tokenizer *tokenizer;
+
+		pawl_tiny_vocab_init(&tiny, "gpt-2");
+		for (uint32_t i = 0; i < 64; i++) {
+			/* the alphabet: what prints in Latin-1, and 68 from U+0100 on */
+			static const uint32_t starts[] = {0x21, 0xa1, 0xae, 0x100, 0x144};
+			static const uint32_t firsts[] = {0, 94, 106, 188, 256};
+			uint32_t k = (uint32_t)pass * 64 + i, part = 0;
+
+			while (k >= firsts[part + 1])
+				part++;
+			codes[k][pawl_utf8_put(starts[part] + k - firsts[part], codes[k])] = 0;
+			pawl_tiny_vocab_add(&tiny, codes[k], PAWL_TOKEN_NORMAL);
+		}
+		tokenizer = make();
+		for (int32_t i = 0; i < 64; i++) {
+			struct pawl_text piece;
+
+			ck_assert(pawl_tokenizer_piece(tokenizer, i, &piece));
+			ck_assert_uint_eq(piece.n, 1);
+			ck_assert(!seen[(unsigned char)piece.bytes[0]]);
+			seen[(unsigned char)piece.bytes[0]] = true;
+			if ((unsigned char)piece.bytes[0] < 0x80) {
+				char text[2] = {piece.bytes[0], 0};
+
+				check(tokenizer, text, 0, text[0] ? IDS(i) : IDS(-1));
+			}
+		}
+		pawl_tokenizer_free(tokenizer);
+	}
+}
+END_TEST
+
+START_TEST(characters_in_several_tokens_stream_whole)
+{
+	static const char wanted[] = "\xf0\x9f\x99\x82\xf0\x9f\x99\x82";
+	static const char *const letters_of_bytes[] = {
+		"\xc3\xb0", "\xc5\x81", "\xc4\xbb", "\xc4\xa4"}; /* f0 9f 99 82 */
+	struct pawl_utf8_stream stream;
+	struct pawl_token_list list;
+	struct pawl_tokenizer *tokenizer;
+	char out[64];
+	size_t n_out = 0;
+
+	pawl_tiny_vocab_init(&tiny, "gpt-2");
+	for (size_t i = 0; i < 4; i++)
+		pawl_tiny_vocab_add(&tiny, letters_of_bytes[i], PAWL_TOKEN_NORMAL);
+	tokenizer = make();
+	pawl_token_list_init(&list);
+	pawl_utf8_stream_init(&stream);
+	ck_assert_int_eq(pawl_tokenizer_encode(tokenizer, wanted, 8, 0, &list, NULL), PAWL_OK);
+	ck_assert_uint_eq(list.n, 8);
+	for (size_t i = 0; i < 7; i++) {
+		struct pawl_text piece;
+
+		ck_assert(pawl_tokenizer_piece(tokenizer, list.ids[i], &piece));
+		n_out += pawl_utf8_stream_push(&stream, piece.bytes, piece.n, out + n_out);
+		ck_assert_uint_eq(n_out, i < 3 ? 0 : 4);
+	}
+	n_out += pawl_utf8_stream_flush(&stream, out + n_out); /* cut inside the second */
+	ck_assert_uint_eq(n_out, 7);
+	ck_assert_mem_eq(out, "\xf0\x9f\x99\x82\xef\xbf\xbd", 7);
+	pawl_token_list_release(&list);
+	pawl_tokenizer_free(tokenizer);
+}
+END_TEST
+
+START_TEST(end_tokens_besides_eos)
+{
+	struct pawl_tokenizer *tokenizer;
+	const int32_t *eog;
+	size_t n;
+
+	letters("llama-bpe");
+	pawl_tiny_vocab_add(&tiny, "<|end_of_text|>", PAWL_TOKEN_CONTROL);  /* 4 */
+	pawl_tiny_vocab_add(&tiny, "<|eot_id|>", PAWL_TOKEN_USER_DEFINED);  /* 5 */
+	pawl_tiny_vocab_add(&tiny, "<|begin_of_text|>", PAWL_TOKEN_CONTROL); /* 6 */
+	tiny.source.eos = 3;
+	tiny.source.eot = 2;
+	tiny.source.bos = 6;
+	tokenizer = make();
+	eog = pawl_tokenizer_eog(tokenizer, &n);
+	ck_assert_uint_eq(n, 4);
+	for (size_t i = 0; i < n; i++)
+		ck_assert_int_eq(eog[i], (int32_t)i + 2);
+	ck_assert_int_eq(pawl_tokenizer_eos(tokenizer), 3);
+	ck_assert(!pawl_tokenizer_is_eog(tokenizer, 6));
+	/* typed user-defined, or a message could end its turn with it */
+	ck_assert(pawl_tokenizer_is_control(tokenizer, 5));
+	check(tokenizer, "a<|eot_id|>", PAWL_ENCODE_SPECIAL, IDS(0, 5));
+	check(tokenizer, "a<|eot_id|>", 0, IDS(0, 3)); /* of its letters, d alone is a token */
+	pawl_tokenizer_free(tokenizer);
+}
+END_TEST
+
+START_TEST(wanting_bos)
+{
+	static const struct {
+		const char *pre;
+		int add_bos;
+		int64_t bos;
+		bool wants;
+	} rows[] = {
+		{"gpt-2", -1, 0, false},
+		{"gpt-2", 1, 0, true},
+		{"llama-bpe", -1, 0, true},
+		{"llama-bpe", 0, 0, false},
+		{"llama-bpe", -1, -1, false},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct pawl_tokenizer *tokenizer;
+
+		letters(rows[i].pre);
+		tiny.source.add_bos = rows[i].add_bos;
+		tiny.source.bos = rows[i].bos;
+		tokenizer = make();
+		ck_assert(pawl_tokenizer_wants_bos(tokenizer) == rows[i].wants);
+		pawl_tokenizer_free(tokenizer);
+	}
+}
+END_TEST
+
+START_TEST(bos_that_is_not_there)
+{
+	struct pawl_tokenizer *tokenizer;
+	struct pawl_token_list list;
+	struct pawl_error err = {0};
+
+	letters("gpt-2");
+	tokenizer = make();
+	pawl_token_list_init(&list);
+	ck_assert_int_eq(pawl_tokenizer_encode(tokenizer, "a", 1, PAWL_ENCODE_BOS, &list, &err),
+		PAWL_INVALID_ARGUMENT);
+	ck_assert_str_eq(err.text, "the vocabulary has no BOS token to put first");
+	ck_assert_uint_eq(list.n, 0);
+	pawl_tokenizer_free(tokenizer);
+}
+END_TEST
+
+START_TEST(token_types_may_be_missing)
+{
+	struct pawl_tokenizer *tokenizer;
+
+	letters("gpt-2");
+	pawl_tiny_vocab_add(&tiny, "<|im_end|>", PAWL_TOKEN_NORMAL);
+	tiny.source.token_types = NULL;
+	tokenizer = make();
+	check(tokenizer, "a<|im_end|>", PAWL_ENCODE_SPECIAL, IDS(0, 4));
+	ck_assert(pawl_tokenizer_is_eog(tokenizer, 4));
+	pawl_tokenizer_free(tokenizer);
+}
+END_TEST
+
+START_TEST(refused_models)
+{
+	letters("gpt-2");
+	tiny.source.model = (struct pawl_text){"llama", 5};
+	check_refused(PAWL_UNSUPPORTED,
+		"tokenizer.ggml.model is 'llama'; only 'gpt2' (byte-level BPE) is known");
+	tiny.source.model = (struct pawl_text){NULL, 0};
+	check_refused(PAWL_UNSUPPORTED,
+		"tokenizer.ggml.model is ''; only 'gpt2' (byte-level BPE) is known");
+	letters("no-such-rules");
+	check_refused(PAWL_UNSUPPORTED,
+		"tokenizer.ggml.pre is 'no-such-rules', and no rules of that name are known");
+}
+END_TEST
+
+START_TEST(refused_tokens)
+{
+	char longest[1100];
+
+	pawl_tiny_vocab_init(&tiny, "gpt-2");
+	check_refused(PAWL_INVALID_FILE, "tokenizer.ggml.tokens holds 0 tokens");
+	letters("gpt-2");
+	tiny.source.n_token_types--;
+	check_refused(PAWL_INVALID_FILE,
+		"tokenizer.ggml.token_type has 3 elements, tokenizer.ggml.tokens 4");
+	letters("gpt-2");
+	tiny.types[2] = 7;
+	check_refused(
+		PAWL_INVALID_FILE, "tokenizer.ggml.token_type[2] is 7, not one of 0 to 6");
+	letters("gpt-2");
+	pawl_tiny_vocab_add(&tiny, "b", PAWL_TOKEN_NORMAL);
+	check_refused(
+		PAWL_INVALID_FILE, "tokenizer.ggml.tokens: tokens 1 and 4 have the same text");
+	letters("gpt-2");
+	pawl_tiny_vocab_add(&tiny, "ab\xed\xa0\x80", PAWL_TOKEN_NORMAL);
+	check_refused(PAWL_INVALID_FILE, "tokenizer.ggml.tokens[4] is not UTF-8 at its byte 2");
+	letters("gpt-2");
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = 0;
+	pawl_tiny_vocab_add(&tiny, longest, PAWL_TOKEN_CONTROL);
+	check_refused(PAWL_INVALID_FILE,
+		"tokenizer.ggml.tokens[4] is a control or user-defined token of 1099 bytes, more "
+		"than 1024");
+}
+END_TEST
+
+START_TEST(refused_ids)
+{
+	letters("gpt-2");
+	tiny.source.bos = 4;
+	check_refused(PAWL_INVALID_FILE,
+		"tokenizer.ggml.bos_token_id is 4, tokenizer.ggml.tokens has 4 elements");
+	letters("gpt-2");
+	tiny.source.eos = 0xffffffff;
+	check_refused(PAWL_INVALID_FILE,
+		"tokenizer.ggml.eos_token_id is 4294967295, tokenizer.ggml.tokens has 4 elements");
+	letters("gpt-2");
+	tiny.source.eot = -2;
+	check_refused(PAWL_INVALID_FILE,
+		"tokenizer.ggml.eot_token_id is -2, tokenizer.ggml.tokens has 4 elements");
+	letters("gpt-2");
+	tiny.source.unknown = INT64_MAX;
+	check_refused(PAWL_INVALID_FILE, "tokenizer.ggml.unknown_token_id is 9223372036854775807, "
+					 "tokenizer.ggml.tokens has 4 elements");
+	letters("gpt-2");
+	tiny.source.padding = 5;
+	check_refused(PAWL_INVALID_FILE,
+		"tokenizer.ggml.padding_token_id is 5, tokenizer.ggml.tokens has 4 elements");
+	letters("gpt-2");
+	tiny.source.add_bos = 1;
+	check_refused(PAWL_INVALID_FILE, "tokenizer.ggml.add_bos_token is true, but there is no "
+					 "tokenizer.ggml.bos_token_id");
+}
+END_TEST
+
+static const struct {
+	const char *merge, *reason;
+} merges[] = {
+	{"", " is not two tokens with a space between"},
+	{" ", " is not two tokens with a space between"},
+	{"ab", " is not two tokens with a space between"},
+	{"a ", " is not two tokens with a space between"},
+	{" b", " is not two tokens with a space between"},
+	{"x b", ": its left part is not in tokenizer.ggml.tokens"},
+	{"a x", ": its right part is not in tokenizer.ggml.tokens"},
+	{"a b c", ": its right part is not in tokenizer.ggml.tokens"},
+	{"a b", ": its result is not in tokenizer.ggml.tokens"},
+};
+
+START_TEST(refused_merges)
+{
+	char wanted[128];
+
+	letters("gpt-2");
+	pawl_tiny_vocab_add(&tiny, "cd", PAWL_TOKEN_NORMAL);
+	pawl_tiny_vocab_add_merge(&tiny, "c d");
+	pawl_tiny_vocab_add_merge(&tiny, merges[_i].merge);
+	snprintf(wanted, sizeof(wanted), "tokenizer.ggml.merges[1]%s", merges[_i].reason);
+	check_refused(PAWL_INVALID_FILE, wanted);
+}
+END_TEST
+
+Suite *
+pawl_vocab_suite(void)
+{
+	Suite *suite = suite_create("vocab");
+	TCase *good = tcase_create("good"), *refused = tcase_create("refused");
+
+	tcase_add_test(good, merges_go_by_rank_then_from_the_left);
+	tcase_add_test(good, whole_words_are_taken_where_the_rules_say_so);
+	tcase_add_test(good, no_text_becomes_a_control_token_unasked);
+	tcase_add_test(good, user_defined_tokens_are_always_cut_longest_first);
+	tcase_add_test(good, a_begun_control_token_does_not_hide_another);
+	tcase_add_test(good, bytes_without_a_token_are_dropped);
+	tcase_add_test(good, pieces_are_bytes);
+	tcase_add_test(good, all_256_bytes_have_their_letter);
+	tcase_add_test(good, characters_in_several_tokens_stream_whole);
+	tcase_add_test(good, end_tokens_besides_eos);
+	tcase_add_test(good, wanting_bos);
+	tcase_add_test(good, bos_that_is_not_there);
+	tcase_add_test(good, token_types_may_be_missing);
+	suite_add_tcase(suite, good);
+	tcase_add_test(refused, refused_models);
+	tcase_add_test(refused, refused_tokens);
+	tcase_add_test(refused, refused_ids);
+	tcase_add_loop_test(
+		refused, refused_merges, 0, (int)(sizeof(merges) / sizeof(merges[0])));
+	suite_add_tcase(suite, refused);
+	return suite;
+}
