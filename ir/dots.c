@@ -37,7 +37,7 @@ widen_a8(const void *x, int64_t index, struct activations *wide)
 	wide->d = block->d;
 	wide->sum = block->sum;
 	for (i = 0; i < BLOCK; i++)
-		wide->q[i] = block->q[i];
+		wide->q[i] = (int16_t)block->q[i];
 }
 
 static int32_t

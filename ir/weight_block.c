@@ -49,49 +49,43 @@ unpack_six_bits(const uint8_t *src, struct pawl_weight_block *block)
 	}
 }
 
+/* The low four bits of q4_k and q5_k: 128 bytes, 32 of them to two groups. */
 static void
-unpack_q4_k(const uint8_t *src, struct pawl_weight_block *block)
+unpack_pairs(const uint8_t *src, int8_t *q)
 {
 	int pair;
 
-	unpack_six_bits(src + 4, block);
-	for (pair = 0; pair < 4; pair++)
-		unpack_nibbles(src + 16 + 32 * pair, 32, 0, block->q + 64 * pair);
+	for (pair = 0; pair < 4; pair++, src += 32, q += 64)
+		unpack_nibbles(src, 32, 0, q);
 }
 
 static void
 unpack_q5_k(const uint8_t *src, struct pawl_weight_block *block)
 {
 	const uint8_t *high = src + 16;
-	int pair, group, i;
+	int8_t *q = block->q;
+	int group, i;
 
 	unpack_six_bits(src + 4, block);
-	for (pair = 0; pair < 4; pair++)
-		unpack_nibbles(src + 48 + 32 * pair, 32, 0, block->q + 64 * pair);
-	for (group = 0; group < 8; group++) {
+	unpack_pairs(src + 48, q);
+	for (group = 0; group < 8; group++, q += 32) {
 		for (i = 0; i < 32; i++)
-			block->q[32 * group + i] =
-				(int8_t)(block->q[32 * group + i] + (high[i] >> group & 1) * 16);
+			q[i] = (int8_t)(q[i] + (high[i] >> group & 1) * 16);
 	}
 }
 
 static void
 unpack_q6_k(const uint8_t *src, struct pawl_weight_block *block)
 {
-	int half, part, i;
+	const uint8_t *low = src, *high = src + 128;
+	int8_t *q = block->q;
+	int half, i;
 
 	memcpy(block->scale, src + 192, 16);
-	for (half = 0; half < 2; half++) {
-		const uint8_t *low = src + 64 * half;
-		const uint8_t *high = src + 128 + 32 * half;
-		int8_t *q = block->q + 128 * half;
-
+	for (half = 0; half < 2; half++, low += 64, high += 32, q += 128) {
 		unpack_nibbles(low, 64, 32, q);
-		for (part = 0; part < 4; part++) {
-			for (i = 0; i < 32; i++)
-				q[32 * part + i] =
-					(int8_t)(q[32 * part + i] + (high[i] >> 2 * part & 3) * 16);
-		}
+		for (i = 0; i < 128; i++)
+			q[i] = (int8_t)(q[i] + (high[i % 32] >> i / 32 * 2 & 3) * 16);
 	}
 }
 
@@ -130,7 +124,8 @@ pawl_weight_block_unpack(enum pawl_dtype dtype, const void *src, struct pawl_wei
 	} else if (dtype == PAWL_DTYPE_Q4_K) {
 		set_shape(block, PAWL_FORM_SCALES_OFFSETS, 8, 32);
 		block->m = read_u16(bytes + 2);
-		unpack_q4_k(bytes, block);
+		unpack_six_bits(bytes + 4, block);
+		unpack_pairs(bytes + 16, block->q);
 	} else if (dtype == PAWL_DTYPE_Q5_K) {
 		set_shape(block, PAWL_FORM_SCALES_OFFSETS, 8, 32);
 		block->m = read_u16(bytes + 2);
