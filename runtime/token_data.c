@@ -1,0 +1,95 @@
+#include "runtime/token_data.h"
+
+#include "runtime/memory.h"
+
+#include <string.h>
+
+static int32_t
+find_symbol(const struct pawl_program *program, const char *name)
+{
+	for (int32_t i = 0; i < program->n_symbols; i++)
+		if (!strcmp(program->symbols[i].name, name))
+			return i;
+	return -1;
+}
+
+enum pawl_status
+pawl_token_buffers_init(struct pawl_token_buffers *b, const struct pawl_decode_session *session,
+	struct pawl_error *err)
+{
+	const struct pawl_plan *plan = pawl_decode_session_plan(session);
+	const struct pawl_type *mask = pawl_decode_session_mask_type(session);
+	const struct pawl_program *program = plan->program;
+	size_t n = (size_t)plan->key.seq, width = (size_t)pawl_decode_session_rope_width(session);
+
+	*b = (struct pawl_token_buffers){ .seq = plan->key.seq, .rope_width = (int64_t)width };
+	b->ids = pawl_memory_zalloc(n, sizeof(*b->ids));
+	b->cos = pawl_memory_zalloc(n * width, sizeof(*b->cos));
+	b->sin = pawl_memory_zalloc(n * width, sizeof(*b->sin));
+	if (mask) {
+		b->mask_type = *mask;
+		b->mask = pawl_memory_zalloc((size_t)pawl_storage_bytes(mask), 1);
+	}
+	if (!b->ids || !b->cos || !b->sin || (mask && !b->mask)) {
+		pawl_token_buffers_release(b);
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for the token data of %lld tokens", (long long)n);
+	}
+	b->cached_len = find_symbol(program, "cached_len");
+	b->attended_len = find_symbol(program, "attended_len");
+	return pawl_symenv_init(&b->env, program->symbols, program->n_symbols, err);
+}
+
+void
+pawl_token_buffers_release(struct pawl_token_buffers *b)
+{
+	pawl_symenv_release(&b->env);
+	pawl_memory_free(b->mask);
+	pawl_memory_free(b->sin);
+	pawl_memory_free(b->cos);
+	pawl_memory_free(b->ids);
+	*b = (struct pawl_token_buffers){ 0 };
+}
+
+/* Row q sees positions 0 .. position + q. */
+static void
+fill_mask(struct pawl_token_buffers *b, int64_t position)
+{
+	int64_t width = pawl_type_row_length(&b->mask_type);
+
+	for (int64_t q = 0; q < b->seq; q++)
+		for (int64_t k = 0; k < width; k++) {
+			bool is_seen = k <= position + q;
+			int64_t i = q * width + k;
+
+			if (b->mask_type.dtype == PAWL_DTYPE_F32)
+				((uint32_t *)b->mask)[i] = is_seen ? 0 : 0xff800000u;
+			else
+				((uint16_t *)b->mask)[i] =
+					is_seen ? 0 : b->mask_type.dtype == PAWL_DTYPE_F16 ? 0xfc00 : 0xff80;
+		}
+}
+
+enum pawl_status
+pawl_token_buffers_fill(struct pawl_token_buffers *b, const struct pawl_model_source *source,
+	const uint32_t *tokens, int64_t n, int64_t position, struct pawl_token_data *data,
+	struct pawl_error *err)
+{
+	enum pawl_status status = PAWL_OK;
+
+	for (int64_t i = 0; i < b->seq; i++) {
+		b->ids[i] = i < n ? tokens[i] : 0;
+		if (b->rope_width)
+			source->rope(source->ctx, position + i, b->rope_width, b->cos + i * b->rope_width,
+				b->sin + i * b->rope_width);
+	}
+	b->offset = position;
+	if (b->mask)
+		fill_mask(b, position);
+	pawl_symenv_clear(&b->env);
+	if (b->cached_len >= 0)
+		status = pawl_symenv_bind(&b->env, b->cached_len, position, err);
+	if (!status && b->attended_len >= 0)
+		status = pawl_symenv_bind(&b->env, b->attended_len, position + b->seq, err);
+	*data = (struct pawl_token_data){ b->ids, b->cos, b->sin, b->mask, &b->offset };
+	return status;
+}

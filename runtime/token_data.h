@@ -1,0 +1,36 @@
+/*
+ * Buffers for the token data of one session, filled for each run: ids, rope tables, offset, mask.
+ * What goes there depends on the tokens and their position alone.
+ */
+#ifndef PAWL_RUNTIME_TOKEN_DATA_H
+#define PAWL_RUNTIME_TOKEN_DATA_H
+
+#include "runtime/decode_session.h"
+#include "runtime/model_source.h"
+
+struct pawl_token_buffers {
+	int64_t seq, rope_width;
+	uint32_t *ids;
+	float *cos, *sin;
+	struct pawl_type mask_type;
+	void *mask; /* NULL: the plan has none */
+	int64_t offset;
+	struct pawl_symenv env;
+	int32_t cached_len, attended_len; /* symbols of those names, -1: none */
+};
+
+/* For a session, whose plan must outlive this. */
+enum pawl_status pawl_token_buffers_init(struct pawl_token_buffers *buffers,
+	const struct pawl_decode_session *session, struct pawl_error *err);
+void pawl_token_buffers_release(struct pawl_token_buffers *buffers);
+
+/*
+ * n <= seq tokens that stand at position, position + 1, ...; rows beyond n are filled up with id 0.
+ * Binds the symbols cached_len = position and attended_len = position + seq where the plan has
+ * them; PAWL_SYMBOL when one is out of range.  *data points into the buffers.
+ */
+enum pawl_status pawl_token_buffers_fill(struct pawl_token_buffers *buffers,
+	const struct pawl_model_source *source, const uint32_t *tokens, int64_t n, int64_t position,
+	struct pawl_token_data *data, struct pawl_error *err);
+
+#endif
