@@ -112,15 +112,13 @@ attend_row(const struct pawl_ref_call *call, int64_t t, int64_t head, struct paw
 		const double *value = row_of(v, g * m + p, values);
 		double weight;
 
-		if (s == -INFINITY)
-			continue;
 		if (s > max) {
 			for (i = 0; i < width; i++)
 				o[i] *= exp(max - s);
 			sum *= exp(max - s);
 			max = s;
 		}
-		weight = exp(s - max);
+		weight = s == -INFINITY ? 0.0 : exp(s - max);
 		sum += weight;
 		for (i = 0; i < width; i++)
 			o[i] += weight * value[i];
