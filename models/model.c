@@ -1,0 +1,220 @@
+#include "models/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/trig.h"
+#include "models/llama_graph.h"
+#include "models/tokenizer_gguf.h"
+
+struct pawl_model {
+	struct pawl_gguf *gguf;
+	struct pawl_tokenizer *tokenizer;
+	struct pawl_weights *weights;
+	struct pawl_llama_config config;
+	double *frequencies; /* n_rot / 2, radians per position */
+	struct pawl_model_source source;
+	struct pawl_model_info info;
+};
+
+static enum pawl_status
+find_weight(void *ctx, const char *name, struct pawl_weight *out, struct pawl_error *err)
+{
+	const struct pawl_model *model = ctx;
+	const struct pawl_gguf_tensor *t = pawl_gguf_find_tensor(model->gguf, name);
+	int i;
+
+	if (!t)
+		return pawl_fail(err, PAWL_INVALID_FILE, "%s: tensor %s is missing", model->gguf->name, name);
+	*out = (struct pawl_weight){
+		.bytes = t->data, .n_bytes = (int64_t)t->n_bytes, .dtype = t->dtype, .rank = t->rank};
+	for (i = 0; i < t->rank; i++)
+		out->dim[i] = t->dims[t->rank - 1 - i];
+	return PAWL_OK;
+}
+
+static void
+drop_weight(void *ctx, const void *bytes, int64_t n_bytes)
+{
+	const struct pawl_model *model = ctx;
+	size_t i;
+
+	(void)n_bytes;
+	for (i = 0; i < model->gguf->n_tensors; i++) {
+		if (model->gguf->tensors[i].data == bytes)
+			pawl_gguf_drop(model->gguf, &model->gguf->tensors[i]);
+	}
+}
+
+static enum pawl_status
+build_graph(void *ctx, const struct pawl_graph_request *request, struct pawl_graph **out,
+	struct pawl_error *err)
+{
+	const struct pawl_model *model = ctx;
+
+	return pawl_llama_graph(model->gguf, &model->config, request, out, err);
+}
+
+static void
+fill_rope(void *ctx, int64_t position, int64_t width, float *cos, float *sin)
+{
+	const struct pawl_model *model = ctx;
+	int64_t i;
+
+	/* One value for each pair in the front halves, then spread to both elements, last pair first. */
+	pawl_rope_row(position, model->frequencies, width / 2, cos, sin);
+	for (i = width / 2 - 1; i >= 0; i--) {
+		cos[2 * i] = cos[2 * i + 1] = cos[i];
+		sin[2 * i] = sin[2 * i + 1] = sin[i];
+	}
+}
+
+static enum pawl_status
+make_frequencies(struct pawl_model *model, struct pawl_error *err)
+{
+	const struct pawl_llama_config *c = &model->config;
+	int64_t i;
+
+	model->frequencies = calloc((size_t)c->n_rot / 2 + 1, sizeof(double));
+	if (!model->frequencies)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for rotary frequencies");
+	for (i = 0; i < c->n_rot / 2; i++) {
+		double f = pawl_rope_frequency(c->rope_base, i, c->n_rot) / c->rope_scale;
+
+		model->frequencies[i] = c->rope_factors ? f / (double)c->rope_factors[i] : f;
+	}
+	return PAWL_OK;
+}
+
+static struct pawl_shape_key
+shape_key(const struct pawl_model *model)
+{
+	const struct pawl_llama_config *c = &model->config;
+	struct pawl_shape_key key = PAWL_SHAPE_KEY_INIT;
+
+	pawl_shape_key_string(&key, "llama");
+	pawl_shape_key_instance(&key, pawl_weights_id(model->weights));
+	pawl_shape_key_u64(&key, (uint64_t)c->n_layers);
+	pawl_shape_key_u64(&key, (uint64_t)c->n_heads);
+	pawl_shape_key_u64(&key, (uint64_t)c->n_kv_heads);
+	pawl_shape_key_u64(&key, (uint64_t)c->head_dim);
+	pawl_shape_key_u64(&key, (uint64_t)c->n_rot);
+	pawl_shape_key_u64(&key, (uint64_t)c->n_embd);
+	pawl_shape_key_u64(&key, (uint64_t)c->n_ff);
+	pawl_shape_key_u64(&key, (uint64_t)c->n_vocab);
+	pawl_shape_key_f64(&key, c->eps);
+	pawl_shape_key_presence(&key, c->has_head);
+	return key;
+}
+
+static void
+describe(struct pawl_model *model)
+{
+	const struct pawl_llama_config *c = &model->config;
+
+	model->source = (struct pawl_model_source){.ctx = model, .weights = model->weights,
+		.shape_key = shape_key(model), .n_layers = (int32_t)c->n_layers,
+		.n_kv_heads = c->n_kv_heads, .head_dim = c->head_dim, .n_vocab = c->n_vocab,
+		.k_layout = PAWL_LAYOUT_K16, .build = build_graph, .rope = fill_rope};
+	model->info = (struct pawl_model_info){.family = "llama", .n_layers = c->n_layers,
+		.n_embd = c->n_embd, .n_heads = c->n_heads, .n_kv_heads = c->n_kv_heads,
+		.head_dim = c->head_dim, .n_vocab = c->n_vocab, .n_ctx = c->n_ctx,
+		.has_head = c->has_head,
+		.rope = c->rope_factors ? "adjacent pairs, frequency factors" : "adjacent pairs"};
+}
+
+static enum pawl_status
+load(struct pawl_model *model, const char *path, bool with_tokenizer, struct pawl_error *err)
+{
+	struct pawl_weight_source source = {.ctx = model, .find = find_weight, .drop = drop_weight};
+	struct pawl_gguf_string family;
+	enum pawl_status status = pawl_gguf_open(path, &model->gguf, err);
+
+	if (status == PAWL_OK)
+		status = pawl_gguf_need_string(model->gguf, "general.architecture", &family, err);
+	if (status == PAWL_OK && (family.n != 5 || memcmp(family.text, "llama", 5)))
+		return pawl_fail(err, PAWL_UNSUPPORTED,
+			"%s: general.architecture: '%.*s' is no family known here (llama is)", path,
+			(int)(family.n < 32 ? family.n : 32), family.text);
+	if (status == PAWL_OK)
+		status = pawl_llama_config_read(model->gguf, &model->config, err);
+	if (status == PAWL_OK && with_tokenizer)
+		status = pawl_tokenizer_from_gguf(model->gguf, &model->tokenizer, err);
+	if (status == PAWL_OK && with_tokenizer &&
+		pawl_tokenizer_n_vocab(model->tokenizer) != (size_t)model->config.n_vocab)
+		return pawl_gguf_refuse(model->gguf, "tokenizer.ggml.tokens", err,
+			"%zu tokens, but the embedding has %lld rows",
+			pawl_tokenizer_n_vocab(model->tokenizer), (long long)model->config.n_vocab);
+	if (status == PAWL_OK)
+		status = make_frequencies(model, err);
+	if (status == PAWL_OK)
+		status = pawl_weights_new(&source, &model->weights, err);
+	if (status == PAWL_OK)
+		describe(model);
+	return status;
+}
+
+static enum pawl_status
+open_model(const char *path, bool with_tokenizer, struct pawl_model **out, struct pawl_error *err)
+{
+	struct pawl_model *model = calloc(1, sizeof(*model));
+	enum pawl_status status;
+
+	*out = NULL;
+	if (!model)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a model");
+	status = load(model, path, with_tokenizer, err);
+	if (status == PAWL_OK)
+		*out = model;
+	else
+		pawl_model_free(model);
+	return status;
+}
+
+enum pawl_status
+pawl_model_open(const char *path, struct pawl_model **out, struct pawl_error *err)
+{
+	return open_model(path, true, out, err);
+}
+
+enum pawl_status
+pawl_model_open_bare(const char *path, struct pawl_model **out, struct pawl_error *err)
+{
+	return open_model(path, false, out, err);
+}
+
+void
+pawl_model_free(struct pawl_model *model)
+{
+	if (!model)
+		return;
+	pawl_weights_unref(model->weights);
+	pawl_tokenizer_free(model->tokenizer);
+	pawl_gguf_free(model->gguf);
+	free(model->frequencies);
+	free(model);
+}
+
+const struct pawl_gguf *
+pawl_model_gguf(const struct pawl_model *model)
+{
+	return model->gguf;
+}
+
+const struct pawl_tokenizer *
+pawl_model_tokenizer(const struct pawl_model *model)
+{
+	return model->tokenizer;
+}
+
+const struct pawl_model_source *
+pawl_model_source(const struct pawl_model *model)
+{
+	return &model->source;
+}
+
+const struct pawl_model_info *
+pawl_model_info(const struct pawl_model *model)
+{
+	return &model->info;
+}
