@@ -3,15 +3,38 @@
 
 #include <inttypes.h>
 
-/* Product of dims first .. rank - 1, which are constant; within 2^40 by the types' validity. */
+/* The first symbolic axis, or the rank. */
+static int
+symbolic_axis(const struct pawl_type *type)
+{
+	int i;
+
+	for (i = 0; i < type->rank; i++) {
+		if (type->dim[i].sym >= 0)
+			break;
+	}
+	return i;
+}
+
+/* Product of constant dims; at most 2^40 in a valid type. */
 static int64_t
-elems_from(const struct pawl_type *type, int first)
+elems_between(const struct pawl_type *type, int first, int last)
 {
 	int64_t n = 1;
 	int i;
 
-	for (i = first; i < type->rank; i++)
+	for (i = first; i < last; i++)
 		n *= type->dim[i].base;
+	return n;
+}
+
+static int
+n_symbolic(const struct pawl_type *type)
+{
+	int i, n = 0;
+
+	for (i = 0; i < type->rank; i++)
+		n += type->dim[i].sym >= 0;
 	return n;
 }
 
@@ -25,26 +48,33 @@ check_same_dtype(const struct pawl_infer_call *c)
 	return pawl_infer_fail(c, "the result must be %s in rows", pawl_dtype_name(x->dtype));
 }
 
+/* A symbolic axis stays, with as many elements before it and behind it. */
+static enum pawl_status
+check_reshaped(const struct pawl_infer_call *c)
+{
+	const struct pawl_type *x = pawl_infer_in(c, 0), *y = c->type;
+	int at_x = symbolic_axis(x), at_y = symbolic_axis(y);
+
+	if (n_symbolic(x) > 1 || n_symbolic(x) != n_symbolic(y))
+		return pawl_infer_fail(c, "one symbolic axis at most, which stays");
+	if (n_symbolic(x) == 1 && !pawl_dim_equal(x->dim[at_x], y->dim[at_y]))
+		return pawl_infer_fail(c, "the symbolic dim does not stay as it is");
+	if (elems_between(x, 0, at_x) != elems_between(y, 0, at_y) ||
+		elems_between(x, at_x + 1, x->rank) != elems_between(y, at_y + 1, y->rank))
+		return pawl_infer_fail(c, "%" PRId64 " elements do not make %" PRId64,
+			elems_between(x, 0, at_x) * elems_between(x, at_x + 1, x->rank),
+			elems_between(y, 0, at_y) * elems_between(y, at_y + 1, y->rank));
+	return PAWL_OK;
+}
+
 enum pawl_status
 pawl_infer_reshape(const struct pawl_infer_call *c)
 {
 	const struct pawl_type *x = pawl_infer_in(c, 0), *y = c->type;
-	int first = 0, i;
 
-	if (pawl_infer_check(c, 0, PAWL_DTYPES_ALL, PAWL_ANY_RANK) || check_same_dtype(c))
+	if (pawl_infer_check(c, 0, PAWL_DTYPES_ALL, PAWL_ANY_RANK) || check_same_dtype(c) ||
+		check_reshaped(c))
 		return PAWL_INVALID_GRAPH;
-	if (!pawl_type_is_static(x) || !pawl_type_is_static(y)) {
-		if (!x->rank || !y->rank || !pawl_dim_equal(x->dim[0], y->dim[0]))
-			return pawl_infer_fail(c, "a symbolic axis 0 must stay as it is");
-		first = 1;
-	}
-	for (i = first; i < PAWL_MAX_RANK; i++) {
-		if ((i < x->rank && x->dim[i].sym >= 0) || (i < y->rank && y->dim[i].sym >= 0))
-			return pawl_infer_fail(c, "axis %d is symbolic; only axis 0 may be", i);
-	}
-	if (elems_from(x, first) != elems_from(y, first))
-		return pawl_infer_fail(c, "%" PRId64 " elements do not make %" PRId64,
-			elems_from(x, first), elems_from(y, first));
 	if (pawl_dtype_is_blocked(x->dtype) && pawl_type_row_length(x) != pawl_type_row_length(y))
 		return pawl_infer_fail(
 			c, "the last dim of %s must stay as it is", pawl_dtype_name(x->dtype));

@@ -16,11 +16,13 @@
  *   word      = [A-Za-z_][A-Za-z0-9_.]*
  *   number    = -?[0-9]+(.[0-9]+)?(e[+-]?[0-9]+)? | inf | -inf | nan
  *
- * The number after # is the group.  A value stands in a line above its users.  "%" digits names a value that has no name of its own;
- * the digits mean nothing but themselves.  Canonical text (ir/print.h) has the symbols first and
- * the outputs last, two spaces before a statement, one between tokens but for brackets and
- * commas, attributes before the type, nameless values numbered from 0 in list order, attributes in the order of
- * ir/attrs.def without those at their default (ir/ops.def says which an op has), no comments.
+ * The number after # is the group.  A value stands in a line above its users.  "%" digits names
+ * a value that has no name of its own; the digits mean nothing but themselves.
+ *
+ * Canonical text (ir/print.h) has the symbols first and the outputs last, two spaces before a
+ * statement, attributes before the type, in the order of ir/attrs.def and without those at
+ * their default (ir/ops.def says which an op has), nameless values numbered from 0 in list
+ * order, and no comments.
  */
 #include "ir/parse.h"
 
