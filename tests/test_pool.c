@@ -1,0 +1,428 @@
+#include "runtime/pool.h"
+
+#include "ir/debug.h"
+#include "runtime/cpu_count.h"
+#include "tests/suites.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MAX_THREADS = 8 };
+
+static struct pawl_error err;
+
+struct job {
+	struct pawl_team *team;
+	atomic_int n_calls;
+	atomic_int rounds[64];
+	int n_threads;
+	bool failed;
+	pthread_t ids[MAX_THREADS];
+	bool is_blocked[MAX_THREADS];
+};
+
+/* Every thread counts itself in each round; after the barrier all must have been counted. */
+static void
+meet(void *arg, int thread, int n_threads)
+{
+	struct job *job = arg;
+
+	atomic_fetch_add(&job->n_calls, 1);
+	job->ids[thread] = pthread_self();
+	for (int i = 0; i < 64; i++) {
+		atomic_fetch_add(&job->rounds[i], 1);
+		job->team->barrier(job->team, thread);
+		if (atomic_load(&job->rounds[i]) != n_threads)
+			job->failed = true;
+	}
+}
+
+static void
+meet_once(struct pawl_pool *pool)
+{
+	struct job job = { .team = pawl_pool_team(pool) };
+
+	job.team->run(job.team, meet, &job);
+	ck_assert_int_eq(atomic_load(&job.n_calls), job.team->n_threads);
+	ck_assert(!job.failed);
+	ck_assert(pthread_equal(job.ids[0], pthread_self()));
+	for (int i = 1; i < job.team->n_threads; i++)
+		ck_assert(!pthread_equal(job.ids[i], pthread_self()));
+}
+
+START_TEST(all_threads_meet)
+{
+	int n_threads = _i;
+	struct pawl_pool *pool;
+
+	ck_assert_int_eq(pawl_pool_new(n_threads, &pool, &err), PAWL_OK);
+	ck_assert_int_eq(pawl_pool_team(pool)->n_threads, n_threads);
+	for (int i = 0; i < 100; i++)
+		meet_once(pool);
+	/* Long enough for every worker to have gone to sleep. */
+	usleep(20000);
+	meet_once(pool);
+	pawl_pool_free(pool);
+}
+END_TEST
+
+START_TEST(unused_pool_ends)
+{
+	struct pawl_pool *pool;
+
+	ck_assert_int_eq(pawl_pool_new(4, &pool, &err), PAWL_OK);
+	pawl_pool_free(pool);
+	pawl_pool_free(NULL);
+}
+END_TEST
+
+START_TEST(thread_counts_out_of_range)
+{
+	struct pawl_pool *pool;
+
+	ck_assert_int_eq(pawl_pool_new(0, &pool, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(pawl_pool_new(PAWL_MAX_THREADS + 1, &pool, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_str_eq(err.text, "1025 threads asked for; 1 to 1024 are possible");
+}
+END_TEST
+
+START_TEST(forked_child_gets_workers_of_its_own)
+{
+	struct pawl_pool *pool;
+	int status;
+	pid_t pid;
+
+	ck_assert_int_eq(pawl_pool_new(3, &pool, &err), PAWL_OK);
+	meet_once(pool);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		struct job job = { .team = pawl_pool_team(pool) };
+		bool ok;
+
+		alarm(20);
+		job.team->run(job.team, meet, &job);
+		ok = !job.failed && atomic_load(&job.n_calls) == 3;
+		pawl_pool_free(pool);
+		_exit(ok ? 0 : 1);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 0);
+	meet_once(pool);
+	pawl_pool_free(pool);
+}
+END_TEST
+
+START_TEST(forked_child_may_free_a_pool_it_never_ran)
+{
+	struct pawl_pool *pool;
+	int status;
+	pid_t pid;
+
+	ck_assert_int_eq(pawl_pool_new(3, &pool, &err), PAWL_OK);
+	meet_once(pool);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		alarm(20);
+		pawl_pool_free(pool);
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	pawl_pool_free(pool);
+}
+END_TEST
+
+static void
+look_at_signals(void *arg, int thread, int n_threads)
+{
+	struct job *job = arg;
+	sigset_t now;
+
+	(void)n_threads;
+	pthread_sigmask(SIG_SETMASK, NULL, &now);
+	job->is_blocked[thread] = sigismember(&now, SIGINT) == 1 && sigismember(&now, SIGCHLD) == 1 &&
+		sigismember(&now, SIGUSR1) == 1;
+}
+
+START_TEST(signals_are_blocked_in_workers_only)
+{
+	struct pawl_pool *pool;
+	struct job job = { 0 };
+	cpu_set_t before, after;
+
+	ck_assert_int_eq(sched_getaffinity(0, sizeof(before), &before), 0);
+	ck_assert_int_eq(pawl_pool_new(3, &pool, &err), PAWL_OK);
+	job.team = pawl_pool_team(pool);
+	job.team->run(job.team, look_at_signals, &job);
+	ck_assert(!job.is_blocked[0]);
+	ck_assert(job.is_blocked[1]);
+	ck_assert(job.is_blocked[2]);
+	ck_assert_int_eq(sched_getaffinity(0, sizeof(after), &after), 0);
+	ck_assert(CPU_EQUAL(&before, &after));
+	pawl_pool_free(pool);
+}
+END_TEST
+
+/* Threads of this process that neither sleep nor are the caller. */
+static int
+n_awake(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	struct dirent *task;
+	int n = 0;
+
+	ck_assert_ptr_nonnull(tasks);
+	while ((task = readdir(tasks))) {
+		char path[300], line[512] = "", *state;
+		FILE *file;
+
+		if (task->d_name[0] == '.' || atoi(task->d_name) == gettid())
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%s/stat", task->d_name);
+		file = fopen(path, "r");
+		ck_assert_ptr_nonnull(file);
+		ck_assert_ptr_nonnull(fgets(line, sizeof(line), file));
+		fclose(file);
+		state = strrchr(line, ')');
+		ck_assert_ptr_nonnull(state);
+		n += state[2] != 'S';
+	}
+	closedir(tasks);
+	return n;
+}
+
+START_TEST(workers_sleep_between_runs)
+{
+	struct pawl_pool *pool;
+	int n = -1;
+
+	ck_assert_int_eq(pawl_pool_new(4, &pool, &err), PAWL_OK);
+	meet_once(pool);
+	for (int i = 0; i < 5000 && n != 0; i++) {
+		usleep(1000);
+		n = n_awake();
+	}
+	ck_assert_int_eq(n, 0);
+	meet_once(pool);
+	pawl_pool_free(pool);
+}
+END_TEST
+
+START_TEST(ranges_cover_everything_once)
+{
+	static const int64_t units[] = { 0, 1, 2, 3, 7, 64, 1000, 12345678901 };
+
+	for (size_t u = 0; u < sizeof(units) / sizeof(units[0]); u++)
+		for (int n = 1; n <= 9; n++) {
+			int64_t at = 0, least = INT64_MAX, most = 0;
+
+			for (int t = 0; t < n; t++) {
+				int64_t first, last;
+
+				pawl_pool_range(units[u], t, n, &first, &last);
+				ck_assert_int_eq(first, at);
+				ck_assert_int_ge(last, first);
+				least = last - first < least ? last - first : least;
+				most = last - first > most ? last - first : most;
+				at = last;
+			}
+			ck_assert_int_eq(at, units[u]);
+			ck_assert_int_le(most - least, 1);
+		}
+}
+END_TEST
+
+/* A made-up tree of control groups. */
+
+static char root[64];
+
+static void
+write_file(const char *path, const char *text)
+{
+	char full[256];
+	FILE *file;
+
+	snprintf(full, sizeof(full), "%s/%s", root, path);
+	for (char *slash = full + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
+		*slash = '\0';
+		mkdir(full, 0700);
+		*slash = '/';
+	}
+	file = fopen(full, "w");
+	ck_assert_ptr_nonnull(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static bool
+quota(double *cpus)
+{
+	char self[128], mount[128];
+
+	snprintf(self, sizeof(self), "%s/self", root);
+	snprintf(mount, sizeof(mount), "%s/mount", root);
+	return pawl_cgroup_cpus(self, mount, cpus);
+}
+
+static void
+make_root(void)
+{
+	strcpy(root, "cgroupXXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(root));
+}
+
+static void
+remove_root(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf %s", root);
+	ck_assert_int_eq(system(command), 0);
+}
+
+START_TEST(cgroup_v2_takes_the_tightest_level)
+{
+	double cpus = 0;
+
+	write_file("self", "0::/a/b/c\n");
+	ck_assert(!quota(&cpus));
+	write_file("mount/a/b/c/cpu.max", "max 100000\n");
+	ck_assert(!quota(&cpus));
+	write_file("mount/a/b/cpu.max", "350000 100000\n");
+	write_file("mount/a/cpu.max", "800000 100000\n");
+	ck_assert(quota(&cpus));
+	ck_assert_double_eq(cpus, 3.5);
+	write_file("mount/cpu.max", "50000 100000\n");
+	ck_assert(quota(&cpus));
+	ck_assert_double_eq(cpus, 0.5);
+}
+END_TEST
+
+START_TEST(cgroup_v1)
+{
+	double cpus = 0;
+
+	write_file("self", "5:memory:/x\n4:cpu,cpuacct:/docker/1\n1:name=systemd:/\n");
+	write_file("mount/cpu/docker/1/cpu.cfs_quota_us", "-1\n");
+	write_file("mount/cpu/docker/1/cpu.cfs_period_us", "100000\n");
+	ck_assert(!quota(&cpus));
+	write_file("mount/cpu/docker/cpu.cfs_quota_us", "250000\n");
+	write_file("mount/cpu/docker/cpu.cfs_period_us", "100000\n");
+	ck_assert(quota(&cpus));
+	ck_assert_double_eq(cpus, 2.5);
+}
+END_TEST
+
+START_TEST(cgroup_nonsense_is_no_quota)
+{
+	double cpus = 0;
+
+	ck_assert(!quota(&cpus));
+	write_file("self", "nonsense\n0::\n0\n::::\n");
+	write_file("mount/cpu.max", "x y\n");
+	ck_assert(!quota(&cpus));
+	write_file("mount/cpu.max", "100 0\n");
+	ck_assert(!quota(&cpus));
+}
+END_TEST
+
+START_TEST(default_threads_say_why)
+{
+	char reason[160], expected[160];
+	cpu_set_t one;
+	int n;
+
+	unsetenv("PAWL_THREADS");
+	n = pawl_default_threads(reason, sizeof(reason));
+	ck_assert_int_ge(n, 1);
+	ck_assert_int_le(n, pawl_affinity_cpus());
+	snprintf(expected, sizeof(expected), "%d threads: affinity %d, ", n, pawl_affinity_cpus());
+	ck_assert_int_eq(strncmp(reason, expected, strlen(expected)), 0);
+	setenv("PAWL_THREADS", "7", 1);
+	ck_assert_int_eq(pawl_default_threads(reason, sizeof(reason)), 7);
+	ck_assert_str_eq(reason, "7 threads: PAWL_THREADS");
+	setenv("PAWL_THREADS", "0", 1);
+	ck_assert_int_eq(pawl_default_threads(NULL, 0), n);
+	setenv("PAWL_THREADS", "2x", 1);
+	ck_assert_int_eq(pawl_default_threads(NULL, 0), n);
+	unsetenv("PAWL_THREADS");
+	CPU_ZERO(&one);
+	CPU_SET((size_t)sched_getcpu(), &one);
+	if (sched_setaffinity(0, sizeof(one), &one) == 0)
+		ck_assert_int_eq(pawl_default_threads(NULL, 0), 1);
+}
+END_TEST
+
+START_TEST(environment)
+{
+	char folder[64], small[8];
+	int64_t value = 9;
+
+	setenv("PAWL_DEBUG", "verify,time", 1);
+	ck_assert(pawl_env_lists(PAWL_ENV_DEBUG, "verify"));
+	ck_assert(pawl_env_lists(PAWL_ENV_DEBUG, "time"));
+	ck_assert(!pawl_env_lists(PAWL_ENV_DEBUG, "tim"));
+	ck_assert(!pawl_env_lists(PAWL_ENV_DEBUG, "roundtrip"));
+	unsetenv("PAWL_DEBUG");
+	ck_assert(!pawl_env_lists(PAWL_ENV_DEBUG, "verify"));
+	setenv("PAWL_BISECT", "", 1);
+	ck_assert_ptr_null(pawl_env(PAWL_ENV_BISECT));
+	ck_assert(!pawl_env_int(PAWL_ENV_BISECT, &value));
+	setenv("PAWL_BISECT", "99999999999999999999", 1);
+	ck_assert(!pawl_env_int(PAWL_ENV_BISECT, &value));
+	ck_assert_int_eq(value, 9);
+	setenv("PAWL_BISECT", "12", 1);
+	ck_assert(pawl_env_int(PAWL_ENV_BISECT, &value));
+	ck_assert_int_eq(value, 12);
+	unsetenv("PAWL_CACHE_DIR");
+	unsetenv("XDG_CACHE_HOME");
+	setenv("HOME", "/nowhere", 1);
+	ck_assert(pawl_env_cache_dir(folder, sizeof(folder)));
+	ck_assert_str_eq(folder, "/nowhere/.cache/pawl");
+	setenv("XDG_CACHE_HOME", "/xdg", 1);
+	ck_assert(pawl_env_cache_dir(folder, sizeof(folder)));
+	ck_assert_str_eq(folder, "/xdg/pawl");
+	setenv("PAWL_CACHE_DIR", "/own/place", 1);
+	ck_assert(pawl_env_cache_dir(folder, sizeof(folder)));
+	ck_assert_str_eq(folder, "/own/place");
+	ck_assert(!pawl_env_cache_dir(small, sizeof(small)));
+}
+END_TEST
+
+Suite *
+pawl_pool_suite(void)
+{
+	Suite *suite = suite_create("pool");
+	TCase *tcase = tcase_create("pool");
+
+	tcase_add_loop_test(tcase, all_threads_meet, 1, MAX_THREADS + 1);
+	tcase_add_test(tcase, unused_pool_ends);
+	tcase_add_test(tcase, thread_counts_out_of_range);
+	tcase_add_test(tcase, forked_child_gets_workers_of_its_own);
+	tcase_add_test(tcase, forked_child_may_free_a_pool_it_never_ran);
+	tcase_add_test(tcase, signals_are_blocked_in_workers_only);
+	tcase_add_test(tcase, workers_sleep_between_runs);
+	tcase_add_test(tcase, ranges_cover_everything_once);
+	suite_add_tcase(suite, tcase);
+	tcase = tcase_create("cpu_count");
+	tcase_add_checked_fixture(tcase, make_root, remove_root);
+	tcase_add_test(tcase, cgroup_v2_takes_the_tightest_level);
+	tcase_add_test(tcase, cgroup_v1);
+	tcase_add_test(tcase, cgroup_nonsense_is_no_quota);
+	tcase_add_test(tcase, default_threads_say_why);
+	tcase_add_test(tcase, environment);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
