@@ -40,7 +40,7 @@ extern "C" {
 #endif
 
 /* Numbers are fixed for good; names through status_code_name. */
-enum pawl_code {
+enum pawl_status_code {
 	PAWL_CODE_OK = 0,
 	PAWL_CODE_INVALID_ARGUMENT = 1,
 	PAWL_CODE_INVALID_FILE = 2,
@@ -71,8 +71,7 @@ struct pawl_host_services {
 
 struct pawl_context_options {
 	size_t struct_size;
-	const char *target;      /* "cpu" or "ref"; NULL: "cpu" */
-	const char *module_path; /* folders of target modules, colon-separated; NULL: the default places */
+	const char *target;      /* "cpu" or "ref"; NULL: "cpu".  Its module lies beside this one */
 	int32_t n_threads;       /* of each instance's team; 0: what affinity and quota allow */
 	int32_t activations;     /* 16 or 8 bits of quantized matmuls' inputs; 0: 16 */
 };
@@ -104,7 +103,7 @@ struct pawl_api {
 	const char *build_id;
 
 	/* Valid until status_free. */
-	enum pawl_code (*status_code)(const struct pawl_status_object *status);
+	enum pawl_status_code (*status_code)(const struct pawl_status_object *status);
 	const char *(*status_message)(const struct pawl_status_object *status);
 	void (*status_free)(struct pawl_status_object *status);
 
@@ -162,7 +161,7 @@ struct pawl_api {
 	 */
 	struct pawl_status_object *(*instance_bind)(
 		struct pawl_instance *instance, const char *name, void *bytes, size_t n_bytes);
-	/* New bytes for a data const; copied by the next run. */
+	/* New bytes for a data const: borrowed until the next run, which copies them. */
 	struct pawl_status_object *(*instance_set_data)(
 		struct pawl_instance *instance, const char *name, const void *bytes, size_t n_bytes);
 	/* The value of a symbol for the next run; forgotten after it. */
