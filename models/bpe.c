@@ -127,8 +127,8 @@ reserve(struct pawl_bpe_scratch *scratch, size_t n, struct pawl_error *err)
 	scratch->heap = malloc(2 * capacity * sizeof(*scratch->heap));
 	if (!scratch->symbols || !scratch->heap) {
 		pawl_bpe_scratch_release(scratch);
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory to merge a word of %zu bytes",
-			n);
+		return pawl_fail(
+			err, PAWL_OUT_OF_MEMORY, "no memory to merge a word of %zu bytes", n);
 	}
 	scratch->capacity = capacity;
 	return PAWL_OK;

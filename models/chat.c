@@ -91,8 +91,8 @@ find_default_system(struct pawl_chat *chat, struct pawl_text template, struct pa
 	for (size_t mark = find_text(template, 0, BEGIN); mark < template.n;
 		mark = find_text(template, mark + 1, BEGIN)) {
 		size_t start = system_content(template, mark);
-		char before = mark ? template.bytes[mark - 1] : 0;
-		char quote = before == '\'' || before == '"' ? before : 0;
+		bool quoted = mark && strchr("'\"", template.bytes[mark - 1]);
+		char quote = quoted ? template.bytes[mark - 1] : '\0';
 		size_t n = start ? read_system(template, start, quote, text) : SIZE_MAX;
 
 		if (n != SIZE_MAX) {
@@ -126,9 +126,8 @@ pawl_chat_init(struct pawl_chat *chat, const struct pawl_tokenizer *tokenizer,
 			"tokenizer.chat_template is ChatML, but %s is not in the vocabulary; --raw "
 			"takes the text as it is",
 			chat->begin < 0 ? BEGIN : END);
-	chat->bos = find_text(template, 0, "bos_token") < template.n
-	                    ? pawl_tokenizer_bos(tokenizer)
-	                    : -1;
+	chat->bos = find_text(template, 0, "bos_token") < template.n ? pawl_tokenizer_bos(tokenizer)
+								     : -1;
 	return find_default_system(chat, template, err);
 }
 
@@ -155,8 +154,8 @@ add_head(const struct pawl_chat *chat, const char *role, struct pawl_text conten
 		return pawl_fail(err, PAWL_CAPACITY, "a message of %zu bytes", content.n);
 	text = malloc(n_role + 1 + content.n);
 	if (!text)
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a message of %zu bytes",
-			content.n);
+		return pawl_fail(
+			err, PAWL_OUT_OF_MEMORY, "no memory for a message of %zu bytes", content.n);
 	memcpy(text, role, n_role);
 	text[n_role] = '\n';
 	if (content.n)

@@ -30,8 +30,7 @@
 
 #define GPT2                                                                                       \
 	"'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^" WS "\\p{L}\\p{N}]+|" LAST_SPACE_TO_WORD
-#define LLAMA3                                                                                     \
-	SUFFIX "|" WORD "|\\p{N}{1,3}|" MARKS "|" LINE_ENDS "|" LAST_SPACE_TO_WORD
+#define LLAMA3 SUFFIX "|" WORD "|\\p{N}{1,3}|" MARKS "|" LINE_ENDS "|" LAST_SPACE_TO_WORD
 #define QWEN2 SUFFIX "|" WORD "|\\p{N}|" MARKS "|" LINE_ENDS "|" LAST_SPACE_TO_WORD
 #define QWEN35                                                                                     \
 	SUFFIX "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^" WS                             \
@@ -39,8 +38,7 @@
 #define GPT4O                                                                                      \
 	CASED_WORD("(?:" SUFFIX ")?")                                                              \
 	"|\\p{N}{1,3}|" MARKS_AND_SLASHES "|" LINE_ENDS "|" LAST_SPACE_TO_WORD
-#define TEKKEN                                                                                     \
-	CASED_WORD("") "|\\p{N}|" MARKS_AND_SLASHES "|" LINE_ENDS "|" LAST_SPACE_TO_WORD
+#define TEKKEN CASED_WORD("") "|\\p{N}|" MARKS_AND_SLASHES "|" LINE_ENDS "|" LAST_SPACE_TO_WORD
 #define DEEPSEEK3_CJK "[\\x{4e00}-\\x{9fa5}\\x{3040}-\\x{30ff}]+"
 #define DEEPSEEK3                                                                                  \
 	"[!-/:-@\\[-`{-~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"                   \
@@ -127,8 +125,8 @@ compile_rule(struct pawl_pretokenizer *pretokenizer, const char *rule, struct pa
 {
 	int code;
 	PCRE2_SIZE offset;
-	pcre2_code *compiled = pcre2_compile((PCRE2_SPTR)rule, PCRE2_ZERO_TERMINATED, PCRE2_UTF,
-		&code, &offset, NULL);
+	pcre2_code *compiled = pcre2_compile(
+		(PCRE2_SPTR)rule, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &code, &offset, NULL);
 
 	if (!compiled && code == PCRE2_ERROR_NOMEMORY)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a pre-tokenizer rule");
@@ -141,8 +139,7 @@ compile_rule(struct pawl_pretokenizer *pretokenizer, const char *rule, struct pa
 }
 
 enum pawl_status
-pawl_pretokenizer_new(
-	struct pawl_text name, struct pawl_pretokenizer **out, struct pawl_error *err)
+pawl_pretokenizer_new(struct pawl_text name, struct pawl_pretokenizer **out, struct pawl_error *err)
 {
 	const struct rule_set *set = find_rule_set(name);
 	struct pawl_pretokenizer *pretokenizer;
@@ -211,8 +208,8 @@ add_end(struct pawl_word_list *list, size_t end, struct pawl_error *err)
 		size_t *ends = realloc(list->ends, capacity * sizeof(*ends));
 
 		if (!ends)
-			return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %zu words",
-				capacity);
+			return pawl_fail(
+				err, PAWL_OUT_OF_MEMORY, "no memory for %zu words", capacity);
 		list->ends = ends;
 		list->capacity = capacity;
 	}
@@ -297,8 +294,8 @@ split_words(const struct matcher *matcher, const pcre2_code *rule, const char *t
 
 	pawl_word_list_init(&finer);
 	for (size_t i = 0; i < words->n && !status; i++)
-		status = split_word(matcher, rule, text, i ? words->ends[i - 1] : 0,
-			words->ends[i], &finer, err);
+		status = split_word(matcher, rule, text, i ? words->ends[i - 1] : 0, words->ends[i],
+			&finer, err);
 	if (status) {
 		pawl_word_list_release(&finer);
 		return status;

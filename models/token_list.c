@@ -23,12 +23,12 @@ pawl_token_list_add(struct pawl_token_list *list, int32_t id, struct pawl_error 
 	if (list->n == list->capacity) {
 		size_t capacity = list->capacity ? 2 * list->capacity : 64;
 		int32_t *ids = capacity > SIZE_MAX / sizeof(*ids)
-		                       ? NULL
-		                       : realloc(list->ids, capacity * sizeof(*ids));
+				       ? NULL
+				       : realloc(list->ids, capacity * sizeof(*ids));
 
 		if (!ids)
-			return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %zu token ids",
-				capacity);
+			return pawl_fail(
+				err, PAWL_OUT_OF_MEMORY, "no memory for %zu token ids", capacity);
 		list->ids = ids;
 		list->capacity = capacity;
 	}

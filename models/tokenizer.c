@@ -90,8 +90,8 @@ pawl_tokenizer_decode(const struct pawl_tokenizer *tokenizer, const int32_t *ids
 	}
 	out = malloc(n_bytes + 1);
 	if (!out)
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a text of %zu bytes",
-			n_bytes);
+		return pawl_fail(
+			err, PAWL_OUT_OF_MEMORY, "no memory for a text of %zu bytes", n_bytes);
 	*text = out;
 	*n_text = n_bytes;
 	for (size_t i = 0; i < n; i++) {
@@ -182,15 +182,15 @@ encoder_release(struct encoder *encoder)
 }
 
 static enum pawl_status
-encode_text(struct encoder *encoder, const char *text, size_t n, bool control,
-	struct pawl_error *err)
+encode_text(
+	struct encoder *encoder, const char *text, size_t n, bool control, struct pawl_error *err)
 {
 	enum pawl_status status = PAWL_OK;
 	struct pawl_special_match match;
 	size_t start = 0;
 
-	while (!status && pawl_special_tokens_find(&encoder->tokenizer->specials, text, n, start,
-				  control, &match)) {
+	while (!status && pawl_special_tokens_find(
+				  &encoder->tokenizer->specials, text, n, start, control, &match)) {
 		status = encode_plain(encoder, text + start, match.start - start, err);
 		if (!status)
 			status = pawl_token_list_add(encoder->list, match.id, err);
@@ -200,8 +200,8 @@ encode_text(struct encoder *encoder, const char *text, size_t n, bool control,
 }
 
 static enum pawl_status
-check_encode(const struct pawl_tokenizer *tokenizer, const char *text, size_t n,
-	unsigned int flags, struct pawl_error *err)
+check_encode(const struct pawl_tokenizer *tokenizer, const char *text, size_t n, unsigned int flags,
+	struct pawl_error *err)
 {
 	size_t n_valid;
 
@@ -213,8 +213,8 @@ check_encode(const struct pawl_tokenizer *tokenizer, const char *text, size_t n,
 		return pawl_fail(
 			err, PAWL_INVALID_TEXT, "the text is not UTF-8 at byte %zu", n_valid);
 	if ((flags & PAWL_ENCODE_BOS) && tokenizer->bos < 0)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"the vocabulary has no BOS token to put first");
+		return pawl_fail(
+			err, PAWL_INVALID_ARGUMENT, "the vocabulary has no BOS token to put first");
 	return PAWL_OK;
 }
 

@@ -40,8 +40,8 @@ get_id(const struct pawl_gguf *gguf, const char *key, int64_t *id, struct pawl_e
 	if (status)
 		return status;
 	if (value > INT32_MAX)
-		return pawl_gguf_refuse(gguf, key, err, "%llu is no token id",
-			(unsigned long long)value);
+		return pawl_gguf_refuse(
+			gguf, key, err, "%llu is no token id", (unsigned long long)value);
 	*id = (int64_t)value;
 	return PAWL_OK;
 }

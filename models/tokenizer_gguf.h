@@ -11,8 +11,8 @@
  * .eot_token_id, .unknown_token_id, .padding_token_id, .add_bos_token; the first four must be
  * there.
  */
-enum pawl_status pawl_tokenizer_from_gguf(const struct pawl_gguf *gguf,
-	struct pawl_tokenizer **out, struct pawl_error *err);
+enum pawl_status pawl_tokenizer_from_gguf(
+	const struct pawl_gguf *gguf, struct pawl_tokenizer **out, struct pawl_error *err);
 
 /* tokenizer.chat_template, which points into the file; empty when there is none. */
 enum pawl_status pawl_chat_template_from_gguf(

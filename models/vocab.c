@@ -21,7 +21,7 @@ static const char *const end_texts[] = {
 	"<EOT>",
 	"[EOT]",
 	("<\xef\xbd\x9c"
-		"end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>"),
+	 "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>"),
 };
 
 /*
@@ -61,15 +61,15 @@ check_source(const struct pawl_vocab_source *source, struct pawl_error *err)
 			shown);
 	}
 	if (source->n_tokens == 0 || source->n_tokens > INT32_MAX)
-		return pawl_fail(err, PAWL_INVALID_FILE,
-			"tokenizer.ggml.tokens holds %zu tokens", source->n_tokens);
+		return pawl_fail(err, PAWL_INVALID_FILE, "tokenizer.ggml.tokens holds %zu tokens",
+			source->n_tokens);
 	if (source->token_types && source->n_token_types != source->n_tokens)
 		return pawl_fail(err, PAWL_INVALID_FILE,
 			"tokenizer.ggml.token_type has %zu elements, tokenizer.ggml.tokens %zu",
 			source->n_token_types, source->n_tokens);
 	if (source->n_merges > UINT32_MAX)
-		return pawl_fail(err, PAWL_INVALID_FILE,
-			"tokenizer.ggml.merges has %zu elements", source->n_merges);
+		return pawl_fail(err, PAWL_INVALID_FILE, "tokenizer.ggml.merges has %zu elements",
+			source->n_merges);
 	return PAWL_OK;
 }
 
@@ -111,10 +111,10 @@ take_ids(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *sourc
 			"tokenizer.ggml.bos_token_id");
 	tokenizer->bos = (int32_t)source->bos;
 	tokenizer->eos = (int32_t)source->eos;
-	tokenizer->wants_bos = source->bos >= 0 &&
-	                       (source->add_bos < 0
-			                       ? pawl_pretokenizer_adds_bos(tokenizer->pretokenizer)
-			                       : source->add_bos);
+	tokenizer->wants_bos =
+		source->bos >= 0 &&
+		(source->add_bos < 0 ? pawl_pretokenizer_adds_bos(tokenizer->pretokenizer)
+				     : source->add_bos);
 	return PAWL_OK;
 }
 
@@ -134,15 +134,16 @@ copy_texts(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *sou
 	}
 	bytes = pawl_arena_alloc(&tokenizer->arena, n_bytes ? n_bytes : 1, 1);
 	if (!texts || !bytes)
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %zu tokens",
-			source->n_tokens);
+		return pawl_fail(
+			err, PAWL_OUT_OF_MEMORY, "no memory for %zu tokens", source->n_tokens);
 	for (size_t i = 0; i < source->n_tokens; i++) {
 		struct pawl_text text = source->tokens[i];
 		size_t valid = pawl_utf8_valid_prefix(text.bytes, text.n);
 
 		if (valid < text.n)
 			return pawl_fail(err, PAWL_INVALID_FILE,
-				"tokenizer.ggml.tokens[%zu] is not UTF-8 at its byte %zu", i, valid);
+				"tokenizer.ggml.tokens[%zu] is not UTF-8 at its byte %zu", i,
+				valid);
 		if (text.n)
 			memcpy(bytes, text.bytes, text.n);
 		texts[i] = (struct pawl_text){bytes, text.n};
@@ -311,8 +312,8 @@ make_specials(struct pawl_tokenizer *tokenizer, struct pawl_error *err)
 
 /* Finds the three tokens of a merge. */
 static enum pawl_status
-read_merge(const struct pawl_tokenizer *tokenizer, struct pawl_text text, size_t rank,
-	char *joined, struct pawl_bpe_merge *merge, struct pawl_error *err)
+read_merge(const struct pawl_tokenizer *tokenizer, struct pawl_text text, size_t rank, char *joined,
+	struct pawl_bpe_merge *merge, struct pawl_error *err)
 {
 	const char *space = text.n > 1 ? memchr(text.bytes + 1, ' ', text.n - 1) : NULL;
 	const char *end = text.bytes + text.n;
@@ -388,8 +389,8 @@ make_bpe(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *sourc
 	status = read_merges(tokenizer, source, merges, &n, err);
 	if (status)
 		return status;
-	return pawl_bpe_init(&tokenizer->bpe, &tokenizer->arena, byte_ids, merges, n,
-		tokenizer->n_tokens, err);
+	return pawl_bpe_init(
+		&tokenizer->bpe, &tokenizer->arena, byte_ids, merges, n, tokenizer->n_tokens, err);
 }
 
 static enum pawl_status
@@ -416,8 +417,8 @@ fill(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *source,
 }
 
 enum pawl_status
-pawl_tokenizer_new(const struct pawl_vocab_source *source, struct pawl_tokenizer **out,
-	struct pawl_error *err)
+pawl_tokenizer_new(
+	const struct pawl_vocab_source *source, struct pawl_tokenizer **out, struct pawl_error *err)
 {
 	struct pawl_tokenizer *tokenizer = calloc(1, sizeof(*tokenizer));
 	enum pawl_status status;

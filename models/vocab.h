@@ -16,13 +16,13 @@ enum pawl_token_flags {
 	PAWL_TOKEN_IS_CONTROL = 1,
 	PAWL_TOKEN_IS_EOG = 2,
 	PAWL_TOKEN_IS_CUT_ALWAYS = 4, /* user-defined */
-	PAWL_TOKEN_IS_BYTE = 8,       /* its text, "<0x0A>", is not what it stands for */
+	PAWL_TOKEN_IS_BYTE = 8,       /* written "<0x0A>", which is never one word of a text */
 };
 
 struct pawl_tokenizer {
 	struct pawl_arena arena;
 	size_t n_tokens;
-	size_t longest_text; /* bytes of the longest of texts */
+	size_t longest_text;            /* bytes of the longest of texts */
 	const struct pawl_text *texts;  /* as written in the vocabulary */
 	const struct pawl_text *pieces; /* the bytes they stand for */
 	unsigned char *flags;           /* enum pawl_token_flags */
@@ -43,8 +43,7 @@ struct pawl_tokenizer {
 static inline bool
 pawl_token_comes_from_words(const struct pawl_tokenizer *tokenizer, int32_t id)
 {
-	return !(tokenizer->flags[id] &
-		 (PAWL_TOKEN_IS_CONTROL | PAWL_TOKEN_IS_CUT_ALWAYS | PAWL_TOKEN_IS_BYTE));
+	return !(tokenizer->flags[id] & (PAWL_TOKEN_IS_CONTROL | PAWL_TOKEN_IS_CUT_ALWAYS));
 }
 
 #endif

@@ -20,22 +20,33 @@ text_of(const char *text)
 }
 
 static void
-set_up(void)
+load(void)
 {
 	tokenizer = pawl_smollm2_tokenizer();
-	pawl_token_list_init(&list);
-	pawl_token_list_init(&other);
-	ck_assert_int_eq(pawl_chat_init(&chat, tokenizer, text_of(pawl_smollm2_chat_template), NULL),
+	ck_assert_int_eq(
+		pawl_chat_init(&chat, tokenizer, text_of(pawl_smollm2_chat_template), NULL),
 		PAWL_OK);
 }
 
 static void
-tear_down(void)
+unload(void)
 {
 	pawl_chat_release(&chat);
+	pawl_tokenizer_free(tokenizer);
+}
+
+static void
+init_lists(void)
+{
+	pawl_token_list_init(&list);
+	pawl_token_list_init(&other);
+}
+
+static void
+release_lists(void)
+{
 	pawl_token_list_release(&list);
 	pawl_token_list_release(&other);
-	pawl_tokenizer_free(tokenizer);
 }
 
 static void
@@ -51,8 +62,8 @@ prompt(const struct pawl_chat_message *messages, size_t n)
 static void
 check_text(const char *text)
 {
-	ck_assert_int_eq(pawl_tokenizer_encode(tokenizer, text, strlen(text), PAWL_ENCODE_SPECIAL,
-				 &other, NULL),
+	ck_assert_int_eq(pawl_tokenizer_encode(
+				 tokenizer, text, strlen(text), PAWL_ENCODE_SPECIAL, &other, NULL),
 		PAWL_OK);
 	ck_assert_uint_eq(list.n, other.n);
 	ck_assert_mem_eq(list.ids, other.ids, list.n * sizeof(*list.ids));
@@ -83,9 +94,10 @@ START_TEST(several_turns)
 	};
 
 	prompt(messages, 3);
-	check_text("<|im_start|>system\n" DEFAULT_SYSTEM "<|im_end|>\n<|im_start|>user\n"
-		   "Name three colors.<|im_end|>\n<|im_start|>assistant\nRed, green and blue."
-		   "<|im_end|>\n<|im_start|>user\n\n\n  Which? <|im_end|>\n<|im_start|>assistant\n");
+	check_text(
+		"<|im_start|>system\n" DEFAULT_SYSTEM "<|im_end|>\n<|im_start|>user\n"
+		"Name three colors.<|im_end|>\n<|im_start|>assistant\nRed, green and blue."
+		"<|im_end|>\n<|im_start|>user\n\n\n  Which? <|im_end|>\n<|im_start|>assistant\n");
 }
 END_TEST
 
@@ -167,9 +179,8 @@ START_TEST(default_system_message_of_a_template)
 
 	ck_assert_ptr_nonnull(copy);
 	memcpy(copy, template.bytes, template.n);
-	ck_assert_int_eq(pawl_chat_init(&c, tokenizer,
-				 (struct pawl_text){copy, template.n}, NULL),
-		PAWL_OK);
+	ck_assert_int_eq(
+		pawl_chat_init(&c, tokenizer, (struct pawl_text){copy, template.n}, NULL), PAWL_OK);
 	free(copy);
 	ck_assert_int_eq(c.system != NULL, defaults[_i].system != NULL);
 	if (c.system) {
@@ -198,10 +209,9 @@ START_TEST(other_templates_are_declined)
 	struct pawl_error err = {0};
 	struct pawl_chat c;
 
-	ck_assert_int_eq(pawl_chat_init(&c, tokenizer, (struct pawl_text){NULL, 0}, &err),
-		PAWL_UNSUPPORTED);
-	ck_assert_str_eq(
-		err.text, "the model has no chat template; --raw takes the text as it is");
+	ck_assert_int_eq(
+		pawl_chat_init(&c, tokenizer, (struct pawl_text){NULL, 0}, &err), PAWL_UNSUPPORTED);
+	ck_assert_str_eq(err.text, "the model has no chat template; --raw takes the text as it is");
 	ck_assert_int_eq(pawl_chat_init(&c, tokenizer, text_of("[INST] {{ x }} [/INST]"), &err),
 		PAWL_UNSUPPORTED);
 	ck_assert_ptr_nonnull(strstr(err.text, "is not of the ChatML form"));
@@ -215,14 +225,16 @@ pawl_chat_suite(void)
 	Suite *suite = suite_create("chat");
 	TCase *prompts = tcase_create("prompts"), *templates = tcase_create("templates");
 
-	tcase_add_checked_fixture(prompts, set_up, tear_down);
+	tcase_add_unchecked_fixture(prompts, load, unload);
+	tcase_add_checked_fixture(prompts, init_lists, release_lists);
 	tcase_add_test(prompts, one_question);
 	tcase_add_test(prompts, several_turns);
 	tcase_add_test(prompts, own_system_message_replaces_the_default);
 	tcase_add_test(prompts, messages_cannot_forge_turns);
 	tcase_add_test(prompts, bad_messages_change_nothing);
 	suite_add_tcase(suite, prompts);
-	tcase_add_checked_fixture(templates, set_up, tear_down);
+	tcase_add_unchecked_fixture(templates, load, unload);
+	tcase_add_checked_fixture(templates, init_lists, release_lists);
 	tcase_add_loop_test(templates, default_system_message_of_a_template, 0,
 		(int)(sizeof(defaults) / sizeof(defaults[0])));
 	tcase_add_test(templates, the_template_decides_about_bos);

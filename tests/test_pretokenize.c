@@ -30,7 +30,7 @@ static const struct {
 	/* contractions: case matters for gpt-2 only; the long s is no s */
 	{"gpt-2", "I|'m| we|'ll| IT|'|S"},
 	{"llama-bpe", "I|'m| we|'ll| IT|'S| It|'Ll"},
-	{"qwen2", "I|'m| we|'RE| x|'\xc5\xbf"},
+	{"qwen2", "I|'m| we|'RE|'S|x| x|'\xc5\xbfx"},
 	{"gpt-4o", "I'm| we'll| IT'S"},
 	{"tekken", "I|'m| we|'ll"},
 	/* one mark or space before a word joins it, newlines do not */
@@ -64,10 +64,11 @@ static const struct {
 	{"gpt-2", "\xcd\xb8\xee\x80\x80|a"},
 	/* spaces of Unicode; U+180E and U+200B are none */
 	{"gpt-2", "a|\xc2\xa0|b|\xe3\x80\x80|\xe3\x80\x80|c|\xc2\x85|d"},
-	{"gpt-2", "a|\xe1\xa0\x8e|b|\xe2\x80\x8b|c"},
+	{"gpt-2", "a| \xe1\xa0\x8e|b| \xe2\x80\x8b|c"},
 	/* control characters are marks; between the rules of deepseek-v3 they are left over */
 	{"gpt-2", "\x01\x02|a"},
-	{"deepseek-v3", "\x01|\x02" "a"},
+	{"deepseek-v3", "\x01|\x02"
+			"a"},
 	{"deepseek-v3", "a|\x01\x02|1|\x03"},
 };
 

@@ -45,8 +45,7 @@ parse(struct pawl_gguf_build *b, void **bytes)
 	size_t n;
 
 	*bytes = pawl_gguf_build_finish(b, &n);
-	ck_assert_msg(
-		pawl_gguf_parse(*bytes, n, "x.gguf", &gguf, &err) == PAWL_OK, "%s", err.text);
+	ck_assert_msg(pawl_gguf_parse(*bytes, n, "x.gguf", &gguf, &err) == PAWL_OK, "%s", err.text);
 	return gguf;
 }
 
@@ -66,8 +65,8 @@ take(struct pawl_gguf_build *b)
 
 /* The message is "x.gguf: " and has the parts in it. */
 static void
-check_refused(struct pawl_gguf_build *b, enum pawl_status status, const char *key,
-	const char *reason)
+check_refused(
+	struct pawl_gguf_build *b, enum pawl_status status, const char *key, const char *reason)
 {
 	struct pawl_tokenizer *tokenizer;
 	struct pawl_error err = {0};
@@ -128,8 +127,7 @@ END_TEST
 
 START_TEST(what_must_be_there)
 {
-	static const char *const keys[] = {
-		KEY("model"), KEY("pre"), KEY("tokens"), KEY("merges")};
+	static const char *const keys[] = {KEY("model"), KEY("pre"), KEY("tokens"), KEY("merges")};
 
 	for (size_t i = 0; i < 4; i++)
 		check_refused(build(keys[i]), PAWL_INVALID_FILE, keys[i], "is missing");
@@ -190,8 +188,7 @@ START_TEST(ids_outside_of_the_vocabulary)
 			"is 5, tokenizer.ggml.tokens has 5 elements");
 		b = build(KEY("eos_token_id"));
 		pawl_gguf_build_u64(b, keys[i], UINT64_MAX);
-		check_refused(b, PAWL_INVALID_FILE, keys[i],
-			"18446744073709551615 is no token id");
+		check_refused(b, PAWL_INVALID_FILE, keys[i], "18446744073709551615 is no token id");
 		b = build(KEY("eos_token_id"));
 		pawl_gguf_build_i32(b, keys[i], -1);
 		check_refused(b, PAWL_INVALID_FILE, keys[i], "");

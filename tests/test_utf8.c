@@ -25,7 +25,9 @@ static const struct {
 	{"\xef\xbf\xbf", 3, 3, 0xffff},
 	{"\xf0\x90\x80\x80", 4, 4, 0x10000},
 	{"\xf4\x8f\xbf\xbf", 4, 4, 0x10ffff},
-	{"\xf0\x9f\x98\x80" "a", 5, 4, 0x1f600},
+	{"\xf0\x9f\x98\x80"
+	 "a",
+		5, 4, 0x1f600},
 	{"\xc3", 1, 0, 0},
 	{"\xe4\xb8", 2, 0, 0},
 	{"\xf0\x9f\x98", 3, 0, 0},
@@ -42,9 +44,15 @@ static const struct {
 	{"\xf4\x90\x80\x80", 4, -1, 0}, /* above U+10FFFF */
 	{"\xf5\x80\x80\x80", 4, -1, 0},
 	{"\xff", 1, -1, 0},
-	{"\xc3" "a", 2, -1, 0},
-	{"\xe4\xb8" "a", 3, -2, 0},
-	{"\xf0\x9f\x98" "a", 4, -3, 0},
+	{"\xc3"
+	 "a",
+		2, -1, 0},
+	{"\xe4\xb8"
+	 "a",
+		3, -2, 0},
+	{"\xf0\x9f\x98"
+	 "a",
+		4, -3, 0},
 	{"\xf0\x9f\xff", 3, -2, 0},
 	{"\xe4\xc3\xa9", 3, -1, 0},
 };
@@ -98,17 +106,28 @@ static const struct {
 	const char *out;
 } streams[] = {
 	{"plain", 5, "plain"},
-	{"na\xc3\xafve \xf0\x9f\x99\x82\xf0\x9f\x99\x82!", 16, "na\xc3\xafve \xf0\x9f\x99\x82\xf0\x9f\x99\x82!"},
+	{"\xc3\xaf \xf0\x9f\x99\x82\xf0\x9f\x99\x82", 11,
+		"\xc3\xaf \xf0\x9f\x99\x82\xf0\x9f\x99\x82"},
 	{"a\x80z", 3, "a\xef\xbf\xbdz"},
 	{"cut \xf0\x9f\x98", 7, "cut \xef\xbf\xbd"},
-	{"\xe4\xb8" "abc", 5, "\xef\xbf\xbd" "abc"},
+	{"\xe4\xb8"
+	 "abc",
+		5,
+		"\xef\xbf\xbd"
+		"abc"},
 	{"\xf0\x9f\x98\xc3\xa9", 5, "\xef\xbf\xbd\xc3\xa9"},
 	{"\xc3\xc3\xa9", 3, "\xef\xbf\xbd\xc3\xa9"},
 	{"\xc0\x80", 2, "\xef\xbf\xbd\xef\xbf\xbd"},
 	{"\xed\xa0\x80x", 4, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdx"},
 	/* the example of the Unicode standard, table 3-8 */
-	{"a\xf1\x80\x80\xe1\x80\xc2" "b\x80" "c\x80\xbf" "d", 13,
-		"a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" "b\xef\xbf\xbd" "c\xef\xbf\xbd\xef\xbf\xbd"
+	{"a\xf1\x80\x80\xe1\x80\xc2"
+	 "b\x80"
+	 "c\x80\xbf"
+	 "d",
+		13,
+		"a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"
+		"b\xef\xbf\xbd"
+		"c\xef\xbf\xbd\xef\xbf\xbd"
 		"d"},
 	{"\xf4\x8f\xbf", 3, "\xef\xbf\xbd"},
 	{"\0zero", 5, "\0zero"},
@@ -185,8 +204,7 @@ pawl_utf8_suite(void)
 	Suite *suite = suite_create("utf8");
 	TCase *decode = tcase_create("decode"), *stream = tcase_create("stream");
 
-	tcase_add_loop_test(
-		decode, first_character, 0, (int)(sizeof(firsts) / sizeof(firsts[0])));
+	tcase_add_loop_test(decode, first_character, 0, (int)(sizeof(firsts) / sizeof(firsts[0])));
 	tcase_add_test(decode, every_code_point_goes_there_and_back);
 	tcase_add_test(decode, valid_prefix);
 	suite_add_tcase(suite, decode);
