@@ -1,0 +1,320 @@
+#include "tools/commands.h"
+
+#include "ir/debug.h"
+#include "ir/parse.h"
+#include "ir/print.h"
+#include "passes/run.h"
+#include "tools/exec.h"
+#include "tools/input.h"
+#include "tools/options.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct opt {
+	const char *path, *passes, *print_after, *exec;
+	int precision;
+	int64_t seed, threads;
+	double within;
+	bool list_ops, list_passes, all_errors, changes;
+	const struct pawl_command *command;
+	struct pawl_graph *input, *graph; /* as given; after the passes */
+	enum pawl_pass list[PAWL_MAX_PASSES], after;
+	int n_list;
+};
+
+static void
+list_ops(void)
+{
+	for (int op = 0; op < PAWL_N_OPS; op++) {
+		const struct pawl_op_info *info = pawl_op_info((enum pawl_op)op);
+		const char *separator = "  {";
+
+		printf("%-21s%d", info->name, info->min_inputs);
+		if (info->max_inputs != info->min_inputs)
+			printf("..%d", info->max_inputs);
+		printf("  %s", info->doc);
+		for (int attr = 0; attr < PAWL_N_ATTRS; attr++) {
+			if (!pawl_op_has_attr((enum pawl_op)op, (enum pawl_attr)attr))
+				continue;
+			printf("%s%s", separator, pawl_attr_info((enum pawl_attr)attr)->name);
+			separator = ", ";
+		}
+		printf("%s\n", *separator == ',' ? "}" : "");
+	}
+}
+
+static void
+list_passes(void)
+{
+	for (int pass = 0; pass < PAWL_N_PASSES; pass++) {
+		const struct pawl_pass_info *info = pawl_pass_info((enum pawl_pass)pass);
+
+		printf("%-22s%-10s%s -> %s: %s%s\n", info->name,
+			info->required ? "required" : "optional", pawl_stage_name(info->from),
+			pawl_stage_name(info->to), info->doc, info->rounds ? " (rounds)" : "");
+	}
+}
+
+static void
+print_after(void *arg, int n, enum pawl_pass pass, const struct pawl_graph *graph, int n_changes,
+	double seconds)
+{
+	const struct opt *opt = arg;
+	const char *name = pawl_pass_info(pass)->name;
+	char *text;
+
+	(void)seconds;
+	if (opt->changes && n_changes)
+		pawl_note(opt->command, "%d %s: %d", n, name, n_changes);
+	if (!opt->print_after || pass != opt->after)
+		return;
+	text = pawl_print(graph, NULL);
+	printf("; %d %s: %d changes\n%s", n, name, n_changes, text ? text : "");
+	free(text);
+}
+
+static enum pawl_status
+parse_file(struct opt *opt, struct pawl_error *err)
+{
+	char *text, *all = NULL;
+	size_t n;
+	enum pawl_status status = pawl_read_input(opt->path, &text, &n, err);
+
+	if (status)
+		return status;
+	status = pawl_parse(text, n, strcmp(opt->path, "-") ? opt->path : "standard input",
+		&opt->input, &all, err);
+	/* The last of them is reported as every error is. */
+	if (status && all && opt->all_errors) {
+		char *last = all, *end;
+
+		while ((end = strchr(last, '\n')) && end[1]) {
+			*end = 0;
+			pawl_note(opt->command, "%s", last);
+			last = end + 1;
+		}
+		pawl_fail(err, status, "%.*s", (int)strcspn(last, "\n"), last);
+	}
+	free(all);
+	free(text);
+	return status;
+}
+
+static enum pawl_status
+run_passes(struct opt *opt, struct pawl_error *err)
+{
+	const struct pawl_pass_facts facts = {
+		.precision = (enum pawl_precision)opt->precision, .max_prologue_rows = 1};
+	struct pawl_run_options options = {.skip = pawl_env(PAWL_ENV_SKIP),
+		.bisect = -1,
+		.verify_each = true,
+		.after = print_after,
+		.arg = opt};
+	enum pawl_status status;
+
+	pawl_env_int(PAWL_ENV_BISECT, &options.bisect);
+	status = pawl_graph_clone(opt->input, &opt->graph, err);
+	return status ? status
+		      : pawl_passes_run(opt->graph, opt->list, opt->n_list, &facts, &options, NULL,
+				err);
+}
+
+/* The first target runs the graph as `name` says; see the help. */
+static enum pawl_status
+exec_one(const struct opt *opt, const struct pawl_exec_inputs *inputs, const char *name,
+	struct pawl_exec_result *out, struct pawl_error *err)
+{
+	if (!strcmp(name, "input"))
+		return pawl_exec_interp(inputs, opt->input, PAWL_INTERP_PLANNED, out, err);
+	if (!strcmp(name, "exact"))
+		return pawl_exec_interp(inputs, opt->input, PAWL_INTERP_EXACT, out, err);
+	if (!strcmp(name, "interp"))
+		return pawl_exec_interp(inputs, opt->graph, PAWL_INTERP_PLANNED, out, err);
+	return pawl_exec_plan(inputs, opt->passes ? opt->graph : opt->input, name,
+		(enum pawl_precision)opt->precision, (int)opt->threads, out, err);
+}
+
+/* The number of values that are further apart than allowed. */
+static int
+print_comparison(const struct opt *opt, const struct pawl_exec_result *a,
+	const struct pawl_exec_result *b)
+{
+	int n_different = 0;
+
+	for (int32_t i = 0; i < a->n; i++) {
+		const struct pawl_exec_value *value = &a->values[i];
+		struct pawl_exec_difference d = pawl_exec_compare(value, &b->values[i]);
+		char max[32];
+
+		printf("%s: %" PRId64 " elements, ", value->name, value->n);
+		if (!d.n) {
+			printf("same bits\n");
+			continue;
+		}
+		pawl_print_double(max, sizeof(max), d.max);
+		printf("%" PRId64 " differ, first at %" PRId64 ", by at most %s\n", d.n, d.first, max);
+		n_different += !(d.max <= opt->within) || opt->within == 0;
+	}
+	return n_different;
+}
+
+static enum pawl_status
+exec_both(const struct opt *opt, const char *first, const char *second, int *n_different,
+	struct pawl_error *err)
+{
+	struct pawl_exec_result a = {0}, b = {0};
+	struct pawl_exec_inputs inputs;
+	enum pawl_status status =
+		pawl_exec_inputs_init(&inputs, opt->input, (uint64_t)opt->seed, err);
+
+	if (!status) {
+		status = exec_one(opt, &inputs, first, &a, err);
+		if (status)
+			pawl_error_prefix(err, "%s", first);
+	}
+	if (!status) {
+		status = exec_one(opt, &inputs, second, &b, err);
+		if (status)
+			pawl_error_prefix(err, "%s", second);
+	}
+	if (!status)
+		*n_different = print_comparison(opt, &a, &b);
+	pawl_exec_result_release(&a);
+	pawl_exec_result_release(&b);
+	pawl_exec_inputs_release(&inputs);
+	return status;
+}
+
+static int
+exec_targets(struct opt *opt, struct pawl_error *err)
+{
+	char names[64], *second;
+	int n_different = 0, exit_status;
+
+	snprintf(names, sizeof(names), "%s", opt->exec);
+	second = strchr(names, ',');
+	*second++ = 0;
+	if (exec_both(opt, names, second, &n_different, err))
+		return pawl_report_error(opt->command, err);
+	exit_status = pawl_finish_output(opt->command);
+	if (!exit_status && n_different) {
+		pawl_note(opt->command, "%s and %s differ in %d values", names, second, n_different);
+		exit_status = PAWL_EXIT_FAILED;
+	}
+	return exit_status;
+}
+
+static int
+print_graph(const struct opt *opt)
+{
+	char *text = opt->print_after ? NULL : pawl_print(opt->graph, NULL);
+
+	if (text)
+		fputs(text, stdout);
+	free(text);
+	return pawl_finish_output(opt->command);
+}
+
+/* -1, or the exit status for a command line that contradicts itself. */
+static int
+check(struct opt *opt)
+{
+	const enum pawl_pass *pipeline = pawl_pipeline(&opt->n_list);
+	struct pawl_error err = {0};
+	bool found = false;
+
+	memcpy(opt->list, pipeline, (size_t)opt->n_list * sizeof(*pipeline));
+	if (opt->passes && !strcmp(opt->passes, "none"))
+		opt->n_list = 0;
+	else if (opt->passes && pawl_passes_from_list(opt->passes, opt->list, &opt->n_list, &err))
+		return pawl_usage_error(opt->command, "--passes: %s", err.text);
+	if (opt->print_after) {
+		if (!pawl_pass_from_name(opt->print_after, strlen(opt->print_after), &opt->after))
+			return pawl_usage_error(opt->command, "--print-after: there is no pass '%.64s'",
+				opt->print_after);
+		for (int i = 0; i < opt->n_list; i++)
+			found |= opt->list[i] == opt->after;
+		if (!found)
+			return pawl_usage_error(opt->command, "--print-after: %s is not among the passes",
+				opt->print_after);
+	}
+	if (opt->exec) {
+		const char *comma = strchr(opt->exec, ',');
+
+		if (!comma || comma == opt->exec || !comma[1] || strchr(comma + 1, ',') ||
+			strlen(opt->exec) >= 64)
+			return pawl_usage_error(opt->command, "--exec: '%.64s' is not TARGET,TARGET",
+				opt->exec);
+	}
+	if (!opt->path)
+		return pawl_usage_error(opt->command, "no FILE given");
+	return -1;
+}
+
+static int
+run(struct opt *opt)
+{
+	struct pawl_error err = {0};
+	int exit_status = check(opt);
+
+	if (exit_status >= 0)
+		return exit_status;
+	if (parse_file(opt, &err) || run_passes(opt, &err))
+		exit_status = pawl_report_error(opt->command, &err);
+	else if (opt->exec)
+		exit_status = exec_targets(opt, &err);
+	else
+		exit_status = print_graph(opt);
+	pawl_graph_free(opt->graph);
+	pawl_graph_free(opt->input);
+	return exit_status;
+}
+
+int
+pawl_cmd_opt(int argc, char **argv)
+{
+	struct opt opt = {.seed = 1, .threads = 1};
+	const struct pawl_option options[] = {
+		{"--passes", PAWL_OPTION_TEXT, &opt.passes, "PASS,...",
+			"run these (default: the whole pipeline; none: no pass)", 0, 0},
+		{"--print-after", PAWL_OPTION_TEXT, &opt.print_after, "PASS",
+			"print the graph after this pass instead of the last", 0, 0},
+		{"--changes", PAWL_OPTION_ON, &opt.changes, NULL,
+			"say on standard error which passes changed something", 0, 0},
+		{"--all-errors", PAWL_OPTION_ON, &opt.all_errors, NULL,
+			"every error in the text, not only the first", 0, 0},
+		{"--activations", PAWL_OPTION_CHOICE, &opt.precision, "a16|a8",
+			"rounding of activations (default: a16)", 0, 0},
+		{"--exec", PAWL_OPTION_TEXT, &opt.exec, "A,B",
+			"run on two targets and compare instead of printing", 0, 0},
+		{"--seed", PAWL_OPTION_INT, &opt.seed, "N", "of the inputs (default: 1)", 0, INT64_MAX},
+		{"--within", PAWL_OPTION_REAL, &opt.within, "X",
+			"allow differences up to X (default: 0, equal bits)", 0, INT64_MAX},
+		{"--threads", PAWL_OPTION_INT, &opt.threads, "N", "of a target (default: 1)", 1, 1024},
+		{"--list-ops", PAWL_OPTION_ON, &opt.list_ops, NULL, "name the ops and end", 0, 0},
+		{"--list-passes", PAWL_OPTION_ON, &opt.list_passes, NULL, "name the passes and end", 0,
+			0},
+	};
+	const struct pawl_command command = {"opt", "FILE.pawl",
+		"Reads a graph in text form (- is standard input), runs passes over it and prints it.\n\n"
+		"--exec runs it on seeded inputs.  A target is that of a module (ref, cpu), which plans\n"
+		"the graph itself, as given or after --passes; or the graph interpreter: `interp` runs\n"
+		"the graph after the passes, `input` the graph as given, `exact` the same in f64 with\n"
+		"weights exactly decoded.  The exit status is 1 when the two differ.",
+		options, sizeof(options) / sizeof(options[0]), 0, 1};
+	const char *operands[PAWL_MAX_OPERANDS];
+	int exit_status = pawl_options_parse(&command, argc, argv, operands);
+
+	if (exit_status >= 0)
+		return exit_status;
+	opt.command = &command;
+	opt.path = operands[0];
+	if (opt.list_ops)
+		list_ops();
+	if (opt.list_passes)
+		list_passes();
+	return opt.list_ops || opt.list_passes ? pawl_finish_output(&command) : run(&opt);
+}

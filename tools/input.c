@@ -1,0 +1,142 @@
+#include "tools/input.h"
+
+#include "ir/parse.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum pawl_status
+read_all(FILE *file, const char *name, char **text, size_t *n, struct pawl_error *err)
+{
+	size_t room = 1 << 16, used = 0;
+	char *bytes = malloc(room + 1);
+
+	while (bytes) {
+		char *larger;
+
+		used += fread(bytes + used, 1, room - used, file);
+		if (ferror(file)) {
+			free(bytes);
+			return pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", name, strerror(errno));
+		}
+		if (used < room)
+			break;
+		if (room >= PAWL_MAX_INPUT) {
+			free(bytes);
+			return pawl_fail(err, PAWL_INVALID_FILE, "%.300s: longer than %d bytes", name,
+				PAWL_MAX_INPUT);
+		}
+		room *= 2;
+		larger = realloc(bytes, room + 1);
+		if (!larger)
+			free(bytes);
+		bytes = larger;
+	}
+	if (!bytes)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "%.300s: no memory to read it", name);
+	bytes[used] = 0;
+	*text = bytes;
+	*n = used;
+	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_read_input(const char *path, char **text, size_t *n, struct pawl_error *err)
+{
+	enum pawl_status status;
+	FILE *file;
+
+	if (!strcmp(path, "-"))
+		return read_all(stdin, "standard input", text, n, err);
+	file = fopen(path, "rb");
+	if (!file)
+		return pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", path, strerror(errno));
+	status = read_all(file, path, text, n, err);
+	fclose(file);
+	return status;
+}
+
+static bool
+is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static size_t
+skip_blanks(const char *text, size_t n, size_t i)
+{
+	while (i < n && is_blank(text[i]))
+		i++;
+	return i;
+}
+
+static size_t
+skip_digits(const char *text, size_t n, size_t i)
+{
+	while (i < n && text[i] >= '0' && text[i] <= '9')
+		i++;
+	return i;
+}
+
+static enum pawl_status
+add_token(const char *text, size_t start, size_t end, const char *name,
+	struct pawl_token_list *list, struct pawl_error *err)
+{
+	int64_t id;
+
+	if (start == end)
+		return pawl_fail(err, PAWL_INVALID_TEXT, "%.300s: byte %zu: a token id is wanted", name,
+			start);
+	if (!pawl_parse_int(text + start, end - start, &id) || id > INT32_MAX)
+		return pawl_fail(err, PAWL_INVALID_TEXT, "%.300s: byte %zu: token id beyond 2147483647",
+			name, start);
+	return pawl_token_list_add(list, (int32_t)id, err);
+}
+
+enum pawl_status
+pawl_parse_tokens(const char *text, size_t n, const char *name, struct pawl_token_list *list,
+	struct pawl_error *err)
+{
+	size_t i = skip_blanks(text, n, 0);
+	bool bracket = i < n && text[i] == '[', after_comma = false;
+	enum pawl_status status = PAWL_OK;
+
+	i = skip_blanks(text, n, i + bracket);
+	while (!status && i < n && (text[i] != ']' || after_comma)) {
+		size_t end = skip_digits(text, n, i);
+
+		status = add_token(text, i, end, name, list, err);
+		i = skip_blanks(text, n, end);
+		after_comma = i < n && text[i] == ',';
+		i = skip_blanks(text, n, i + after_comma);
+	}
+	if (status)
+		return status;
+	if (after_comma)
+		return pawl_fail(err, PAWL_INVALID_TEXT, "%.300s: byte %zu: a token id is wanted", name, n);
+	if (bracket && i == n)
+		return pawl_fail(err, PAWL_INVALID_TEXT, "%.300s: byte %zu: no ] at the end", name, n);
+	if (i < n && (!bracket || skip_blanks(text, n, i + 1) < n))
+		return pawl_fail(err, PAWL_INVALID_TEXT, "%.300s: byte %zu: text after the list", name,
+			i + bracket);
+	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_read_tokens(const char *word, struct pawl_token_list *list, struct pawl_error *err)
+{
+	size_t n = strlen(word);
+	enum pawl_status status;
+	char *text;
+
+	if (strspn(word, "0123456789, []") == n)
+		return pawl_parse_tokens(word, n, "token list", list, err);
+	status = pawl_read_input(word, &text, &n, err);
+	if (status)
+		return status;
+	status = pawl_parse_tokens(text, n, word, list, err);
+	free(text);
+	return status;
+}

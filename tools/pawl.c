@@ -1,0 +1,54 @@
+#include "tools/commands.h"
+
+#include "ir/build_id.h"
+#include "tools/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *doc;
+} commands[] = {
+#define PAWL_COMMAND(name, doc) {#name, pawl_cmd_##name, doc},
+#include "tools/commands.def"
+};
+
+enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+static const struct pawl_command self = {.name = NULL};
+
+static int
+print_help(void)
+{
+	printf("usage: pawl COMMAND [OPTION]... [FILE]\n"
+	       "       pawl --version\n\n"
+	       "Decodes language models through a held plan: optimized once, rebound for every token.\n"
+	       "Results go to standard output, messages to standard error.  The exit status is 0,\n"
+	       "1 for a failure, 2 for a wrong command line.\n\n");
+	for (int i = 0; i < N_COMMANDS; i++)
+		printf("  pawl %-12s%s\n", commands[i].name, commands[i].doc);
+	printf("\n`pawl COMMAND --help` explains each.\n");
+	return pawl_finish_output(&self);
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : NULL;
+
+	if (!name)
+		return pawl_usage_error(&self, "no command given");
+	if (!strcmp(name, "--help"))
+		return print_help();
+	if (!strcmp(name, "--version")) {
+		printf("pawl %s, build %s\n", PACKAGE_VERSION, pawl_build_id);
+		return pawl_finish_output(&self);
+	}
+	for (int i = 0; i < N_COMMANDS; i++) {
+		if (!strcmp(name, commands[i].name))
+			return commands[i].run(argc - 1, argv + 1);
+	}
+	return pawl_usage_error(&self, "there is no command '%.100s'", name);
+}
