@@ -15,9 +15,6 @@
 struct pawl_target; /* opened module state */
 struct pawl_code;   /* a compiled program */
 
-/* How activations of quantized matmuls are rounded; part of the plan and of its key. */
-enum pawl_precision { PAWL_PRECISION_A16, PAWL_PRECISION_A8 };
-
 /*
  * A team of threads.  run() calls fn(arg, thread, n_threads) on every thread of the team, the
  * caller being thread 0, and returns when all have; inside, barrier() waits for the whole team.
