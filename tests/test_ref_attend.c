@@ -5,6 +5,8 @@
  */
 #include "tests/tensors.h"
 
+#include "ir/attend.h"
+#include "ir/dots.h"
 #include "tests/suites.h"
 
 #include <math.h>
@@ -273,6 +275,39 @@ START_TEST(layout_and_neighbours_change_no_bit)
 }
 END_TEST
 
+/* Positions 70 .. 300 are the chunks 70 .. 127, 128 .. 255, 256 .. 300: the bits of just these. */
+START_TEST(chunks_lie_at_multiples_of_128)
+{
+	static const int64_t edges[] = {70, 128, 256, 301};
+	struct pawl_tensor out = pawl_test_tensor(PAWL_DTYPE_F32, 3, PAWL_DIMS(TOKENS, HEADS, WIDTH));
+	float scores[PAWL_ATTEND_CHUNK], o[2][WIDTH];
+	struct pawl_attend_part total = {.o = o[0]}, part = {.o = o[1]};
+	struct attention a;
+	const float *q, *k, *v;
+	int64_t p;
+	int c;
+
+	set_up(&a, PAWL_DTYPE_F32, false, 300);
+	a.attrs.window = 231;
+	ck_assert_int_eq(pawl_test_call(false, PAWL_OP_ATTENTION, &a.attrs, a.in, 4, &out, NULL), PAWL_OK);
+	q = (const float *)(const void *)a.in[0].data;
+	k = (const float *)(const void *)a.in[1].data;
+	v = (const float *)(const void *)a.in[2].data;
+	for (c = 0; c < 3; c++) {
+		int n = (int)(edges[c + 1] - edges[c]);
+
+		for (p = edges[c]; p < edges[c + 1]; p++)
+			scores[p - edges[c]] = pawl_attend_score(
+				pawl_dot_float(PAWL_DTYPE_F32, k + p * SIZE, q, SIZE), (float)a.attrs.scale, 0);
+		pawl_attend_chunk(edges[c], n, scores, v + edges[c] * WIDTH, WIDTH, WIDTH, c ? &part : &total);
+		if (c)
+			pawl_attend_merge(&total, &part, WIDTH);
+	}
+	pawl_attend_finish(&total, WIDTH, o[0]);
+	ck_assert_mem_eq(out.data, o[0], sizeof(o[0]));
+}
+END_TEST
+
 Suite *
 pawl_ref_attend_suite(void)
 {
@@ -288,6 +323,7 @@ pawl_ref_attend_suite(void)
 	tcase_add_test(tcase, a_symbol_bounds_the_positions);
 	tcase_add_test(tcase, offsets_out_of_range_are_refused);
 	tcase_add_test(tcase, layout_and_neighbours_change_no_bit);
+	tcase_add_test(tcase, chunks_lie_at_multiples_of_128);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
