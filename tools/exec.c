@@ -37,12 +37,12 @@ add_value(struct pawl_exec_result *result, int64_t n, struct pawl_exec_value **o
 {
 	struct pawl_exec_value *value = &result->values[result->n];
 
+	*out = value;
 	value->n = n;
 	value->x = malloc(sizeof(*value->x) * ((size_t)n + 1));
 	if (!value->x)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %" PRId64 " results", n);
 	result->n++;
-	*out = value;
 	return PAWL_OK;
 }
 
