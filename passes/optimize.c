@@ -9,12 +9,11 @@ to_program(struct pawl_graph *graph, const struct pawl_optimize_options *options
 	struct pawl_program **out, struct pawl_error *err)
 {
 	struct pawl_program *program;
-	enum pawl_status status = pawl_verify(graph, NULL, err);
+	struct pawl_error wrong;
+	enum pawl_status status = pawl_verify(graph, NULL, &wrong);
 
-	if (status != PAWL_OK) {
-		pawl_error_prefix(err, "before lowering");
-		return pawl_fail(err, PAWL_INTERNAL, "%.900s", err->text);
-	}
+	if (status != PAWL_OK)
+		return pawl_fail(err, PAWL_INTERNAL, "before lowering: %.900s", wrong.text);
 	status = pawl_lower(graph, &program, err);
 	if (status != PAWL_OK)
 		return status;
@@ -33,7 +32,6 @@ pawl_optimize(const struct pawl_graph *graph, const struct pawl_optimize_options
 	struct pawl_program **out, struct pawl_optimize_report *report, struct pawl_error *err)
 {
 	static const struct pawl_optimize_options defaults = {.run = {.bisect = -1}};
-	struct pawl_error local = {0};
 	struct pawl_graph *copy;
 	const enum pawl_pass *passes;
 	enum pawl_status status;
@@ -41,8 +39,6 @@ pawl_optimize(const struct pawl_graph *graph, const struct pawl_optimize_options
 
 	if (!options)
 		options = &defaults;
-	if (!err)
-		err = &local;
 	status = pawl_verify(graph, NULL, err);
 	if (status == PAWL_OK)
 		status = pawl_graph_clone(graph, &copy, err);
