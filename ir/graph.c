@@ -316,6 +316,14 @@ pawl_graph_find(const struct pawl_graph *graph, const char *name)
 	return NULL;
 }
 
+bool
+pawl_node_runs(const struct pawl_node *node)
+{
+	if (node->op == PAWL_OP_ALLOC)
+		return node->attrs.fill != PAWL_FILL_NONE;
+	return !pawl_op_has(node->op, PAWL_OPF_VIEW | PAWL_OPF_LEAF) && node->op != PAWL_OP_PACK;
+}
+
 struct pawl_node *
 pawl_node_storage(const struct pawl_node *node)
 {

@@ -125,6 +125,12 @@ void pawl_graph_add_origin(struct pawl_graph *graph, struct pawl_node *node, con
 
 struct pawl_node *pawl_graph_find(const struct pawl_graph *graph, const char *name);
 
+/*
+ * Whether the node does work in a run: no const, pack (done when weights are bound), view, or alloc
+ * without fill.
+ */
+bool pawl_node_runs(const struct pawl_node *node);
+
 /* The node whose storage a value lives in: itself, or through views and in-place ops. */
 struct pawl_node *pawl_node_storage(const struct pawl_node *node);
 

@@ -332,9 +332,7 @@ check_groups(struct verifier *v)
 		return;
 	}
 	pawl_foreach_node (node, graph) {
-		/* pack is done when weights are bound, no step of a run. */
-		bool runs = !pawl_op_has(node->op, PAWL_OPF_LEAF | PAWL_OPF_VIEW) &&
-			    node->op != PAWL_OP_PACK;
+		bool runs = pawl_node_runs(node);
 
 		if (node->group < -1 || node->group >= graph->n_groups) {
 			report(v, node, "group %" PRId32 " of %" PRId32, node->group,

@@ -2,14 +2,6 @@
 
 #include "passes/view.h"
 
-bool
-pawl_node_runs(const struct pawl_node *node)
-{
-	if (node->op == PAWL_OP_ALLOC)
-		return node->attrs.fill != PAWL_FILL_NONE;
-	return !pawl_op_has(node->op, PAWL_OPF_VIEW | PAWL_OPF_LEAF) && node->op != PAWL_OP_PACK;
-}
-
 void
 pawl_group_of(struct pawl_node *member, struct pawl_group *out)
 {

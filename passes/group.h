@@ -10,9 +10,6 @@
 
 enum { PAWL_MAX_GROUP_NODES = 24 };
 
-/* Whether the node does work in a step of its own: no const, pack, view, or alloc without fill. */
-bool pawl_node_runs(const struct pawl_node *node);
-
 /* Members of the group that `member` belongs to, in list order. */
 struct pawl_group {
 	int32_t id;
