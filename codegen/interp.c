@@ -47,7 +47,8 @@ pawl_interp_new(const struct pawl_graph *graph, enum pawl_interp_mode mode,
 		interp->symbols = calloc(n_symbols, sizeof(*interp->symbols));
 		interp->is_set = calloc(n_symbols, sizeof(*interp->is_set));
 	}
-	if (!interp || !interp->values || !interp->bindings || !interp->symbols || !interp->is_set) {
+	if (!interp || !interp->values || !interp->bindings || !interp->symbols ||
+		!interp->is_set) {
 		pawl_interp_free(interp);
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for an interpreter");
 	}
@@ -86,8 +87,8 @@ pawl_interp_bind_node(struct pawl_interp *interp, const struct pawl_node *node, 
 	int64_t bytes, struct pawl_error *err)
 {
 	if (node->op != PAWL_OP_CONST || node->attrs.role == PAWL_ROLE_LITERAL)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "node %" PRId32 " is no const with storage",
-			node->id);
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"node %" PRId32 " is no const with storage", node->id);
 	interp->bindings[node->id] = (struct binding){data, bytes};
 	return PAWL_OK;
 }
@@ -115,11 +116,12 @@ pawl_interp_set_symbol(
 	symbol = &interp->graph->symbols[i];
 	if (value < symbol->min || value > symbol->max)
 		return pawl_fail(err, PAWL_SYMBOL,
-			"symbol $%s = %" PRId64 " is not between %" PRId64 " and %" PRId64, name, value,
-			symbol->min, symbol->max);
+			"symbol $%s = %" PRId64 " is not between %" PRId64 " and %" PRId64, name,
+			value, symbol->min, symbol->max);
 	if (symbol->multiple > 1 && value % symbol->multiple)
-		return pawl_fail(err, PAWL_SYMBOL, "symbol $%s = %" PRId64 " is no multiple of %" PRId64,
-			name, value, symbol->multiple);
+		return pawl_fail(err, PAWL_SYMBOL,
+			"symbol $%s = %" PRId64 " is no multiple of %" PRId64, name, value,
+			symbol->multiple);
 	interp->symbols[i] = value;
 	interp->is_set[i] = true;
 	return PAWL_OK;
@@ -153,7 +155,8 @@ mark_kv_end(struct pawl_interp *interp, const struct pawl_node *kv, struct pawl_
 		last = writer;
 		writer = writer_of(last, &n);
 		if (n > 1)
-			return pawl_fail(err, PAWL_INVALID_GRAPH, "kv %%%s is written twice in one version",
+			return pawl_fail(err, PAWL_INVALID_GRAPH,
+				"kv %%%s is written twice in one version",
 				kv->name ? kv->name : "");
 	}
 	if (last != kv) {
@@ -173,14 +176,15 @@ prepare(struct pawl_interp *interp, struct pawl_error *err)
 
 	for (i = 0; i < graph->n_symbols; i++) {
 		if (!interp->is_set[i])
-			return pawl_fail(err, PAWL_SYMBOL, "symbol $%s is unbound", graph->symbols[i].name);
+			return pawl_fail(
+				err, PAWL_SYMBOL, "symbol $%s is unbound", graph->symbols[i].name);
 	}
 	pawl_foreach_node(node, graph) {
 		interp->values[node->id].uses_left += pawl_node_n_uses(node);
 		if (node->op == PAWL_OP_CONST && node->attrs.role == PAWL_ROLE_KV)
 			status = mark_kv_end(interp, node, err);
 		else if (pawl_op_has(node->op, PAWL_OPF_INPLACE) &&
-			pawl_op_has(pawl_node_input(node, 0)->op, PAWL_OPF_VIEW))
+			 pawl_op_has(pawl_node_input(node, 0)->op, PAWL_OPF_VIEW))
 			status = pawl_fail(err, PAWL_INVALID_GRAPH, "a view is written through");
 		if (status)
 			return status;
@@ -201,7 +205,7 @@ resolve(const struct pawl_interp *interp, const struct pawl_node *node, enum paw
 		if (dim->sym < 0)
 			dims[i] = dim->base;
 		else if (__builtin_mul_overflow(dim->factor, interp->symbols[dim->sym], &dims[i]) ||
-			__builtin_add_overflow(dims[i], dim->base, &dims[i]))
+			 __builtin_add_overflow(dims[i], dim->base, &dims[i]))
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "dim %d overflows", i);
 	}
 	return pawl_tensor_init(&interp->values[node->id].tensor, node->type.dtype, layout, wide,
@@ -212,7 +216,8 @@ resolve(const struct pawl_interp *interp, const struct pawl_node *node, enum paw
 static void *
 allocate(int64_t bytes)
 {
-	return (uint64_t)bytes > SIZE_MAX - 64 ? NULL : aligned_alloc(64, ((size_t)bytes + 64) / 64 * 64);
+	return (uint64_t)bytes > SIZE_MAX - 64 ? NULL
+					       : aligned_alloc(64, ((size_t)bytes + 64) / 64 * 64);
 }
 
 static enum pawl_status
@@ -266,7 +271,8 @@ reserve_scratch(struct pawl_interp *interp, int64_t bytes, struct pawl_error *er
 	interp->scratch_bytes = 0;
 	interp->scratch = allocate(bytes);
 	if (!interp->scratch)
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %" PRId64 " bytes of scratch", bytes);
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY,
+			"no memory for %" PRId64 " bytes of scratch", bytes);
 	interp->scratch_bytes = bytes;
 	return PAWL_OK;
 }
@@ -278,8 +284,10 @@ compute(struct pawl_interp *interp, const struct pawl_node *node, struct pawl_er
 	bool exact = interp->mode == PAWL_INTERP_EXACT;
 	bool wide = exact && node->op != PAWL_OP_CONST && pawl_dtype_is_float(node->type.dtype);
 	struct pawl_tensor inputs[PAWL_MAX_INPUTS];
-	struct pawl_ref_call call = {
-		.attrs = &node->attrs, .inputs = inputs, .n_inputs = node->n_inputs, .out = &value->tensor};
+	struct pawl_ref_call call = {.attrs = &node->attrs,
+		.inputs = inputs,
+		.n_inputs = node->n_inputs,
+		.out = &value->tensor};
 	enum pawl_status status;
 	uint32_t saved;
 	int64_t bytes;
@@ -294,7 +302,8 @@ compute(struct pawl_interp *interp, const struct pawl_node *node, struct pawl_er
 		status = own_memory(value, bytes, err);
 	if (!status)
 		status = reserve_scratch(interp,
-			pawl_ref_scratch_bytes(node->op, inputs, node->n_inputs, &value->tensor), err);
+			pawl_ref_scratch_bytes(node->op, inputs, node->n_inputs, &value->tensor),
+			err);
 	call.scratch = interp->scratch;
 	if (status)
 		return status;
@@ -312,7 +321,8 @@ run_node(struct pawl_interp *interp, const struct pawl_node *node, struct pawl_e
 	if (node->op == PAWL_OP_CONST && node->attrs.role != PAWL_ROLE_LITERAL)
 		return bind_value(interp, node, err);
 	if (node->op == PAWL_OP_PACK) {
-		interp->values[node->id].tensor = interp->values[pawl_node_input(node, 0)->id].tensor;
+		interp->values[node->id].tensor =
+			interp->values[pawl_node_input(node, 0)->id].tensor;
 		return PAWL_OK;
 	}
 	return compute(interp, node, err);
@@ -340,8 +350,8 @@ copy_back(struct pawl_interp *interp)
 
 		if (!value->is_kv_end)
 			continue;
-		pawl_tensor_init(&stored, kv->type.dtype, kv->type.layout, false, value->tensor.rank,
-			value->tensor.dim, &bytes, NULL);
+		pawl_tensor_init(&stored, kv->type.dtype, kv->type.layout, false,
+			value->tensor.rank, value->tensor.dim, &bytes, NULL);
 		stored.data = interp->bindings[kv->id].data;
 		pawl_tensor_copy(&value->tensor, &stored);
 		value->uses_left--;
@@ -366,9 +376,11 @@ pawl_interp_run(struct pawl_interp *interp, struct pawl_error *err)
 	pawl_foreach_node(node, interp->graph) {
 		status = run_node(interp, node, err);
 		if (status && node->name)
-			return pawl_error_prefix(err, "%s %%%s", pawl_op_name(node->op), node->name);
+			return pawl_error_prefix(
+				err, "%s %%%s", pawl_op_name(node->op), node->name);
 		if (status)
-			return pawl_error_prefix(err, "%s %%%" PRId32, pawl_op_name(node->op), node->id);
+			return pawl_error_prefix(
+				err, "%s %%%" PRId32, pawl_op_name(node->op), node->id);
 		free_if_unused(&interp->values[node->id]);
 		for (i = 0; i < node->n_inputs; i++) {
 			struct value *input = &interp->values[pawl_node_input(node, i)->id];
@@ -389,17 +401,20 @@ pawl_interp_output(const struct pawl_interp *interp, int32_t i)
 }
 
 enum pawl_status
-pawl_interp_read(const struct pawl_interp *interp, int32_t i, double *x, int64_t n, struct pawl_error *err)
+pawl_interp_read(
+	const struct pawl_interp *interp, int32_t i, double *x, int64_t n, struct pawl_error *err)
 {
 	const struct pawl_tensor *t;
 	int64_t length, row;
 
 	if (!interp->has_run || i < 0 || i >= interp->graph->n_outputs)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "there is no output %" PRId32 " of a run", i);
+		return pawl_fail(
+			err, PAWL_INVALID_ARGUMENT, "there is no output %" PRId32 " of a run", i);
 	t = pawl_interp_output(interp, i);
 	if (n != pawl_tensor_elems(t))
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "output %" PRId32 " has %" PRId64 " elements, not %"
-			PRId64, i, pawl_tensor_elems(t), n);
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"output %" PRId32 " has %" PRId64 " elements, not %" PRId64, i,
+			pawl_tensor_elems(t), n);
 	length = pawl_tensor_row_length(t);
 	for (row = 0; row < pawl_tensor_rows(t); row++)
 		pawl_tensor_load_f64(t, row, 0, length, x + row * length);

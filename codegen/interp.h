@@ -51,7 +51,7 @@ enum pawl_status pawl_interp_run(struct pawl_interp *interp, struct pawl_error *
 /* Output i after a run that succeeded; lives until the next run. */
 const struct pawl_tensor *pawl_interp_output(const struct pawl_interp *interp, int32_t i);
 /* Its n elements in row-major order; n must be their number. */
-enum pawl_status pawl_interp_read(const struct pawl_interp *interp, int32_t i, double *x, int64_t n,
-	struct pawl_error *err);
+enum pawl_status pawl_interp_read(
+	const struct pawl_interp *interp, int32_t i, double *x, int64_t n, struct pawl_error *err);
 
 #endif

@@ -8,8 +8,8 @@
 #include <inttypes.h>
 
 enum pawl_status
-pawl_ref_attend_extent(const struct pawl_ref_call *call, int64_t *offset, int64_t *length,
-	struct pawl_error *err)
+pawl_ref_attend_extent(
+	const struct pawl_ref_call *call, int64_t *offset, int64_t *length, struct pawl_error *err)
 {
 	*offset = pawl_tensor_load_i64(&call->inputs[3], 0);
 	*length = call->attrs->sym >= 0 ? call->sym : call->inputs[1].dim[2];

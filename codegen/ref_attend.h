@@ -31,7 +31,7 @@ pawl_visible(const struct pawl_attrs *attrs, int64_t at, int64_t length)
  * The absolute position of row 0 and the number of positions in use.  PAWL_INVALID_ARGUMENT
  * for an offset outside of 0 .. PAWL_ATTEND_MOST, PAWL_CAPACITY for a length beyond the cache.
  */
-enum pawl_status pawl_ref_attend_extent(const struct pawl_ref_call *call, int64_t *offset,
-	int64_t *length, struct pawl_error *err);
+enum pawl_status pawl_ref_attend_extent(
+	const struct pawl_ref_call *call, int64_t *offset, int64_t *length, struct pawl_error *err);
 
 #endif

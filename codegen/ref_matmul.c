@@ -25,7 +25,8 @@ pawl_ref_MATMUL(const struct pawl_ref_call *call, struct pawl_error *err)
 	float *piece = call->scratch, *y = piece + k;
 
 	if (w->layout != PAWL_LAYOUT_ROWS || (k > 0 && w->stride[1] != 1))
-		return pawl_fail(err, PAWL_UNSUPPORTED, "matmul: the rows of the weights are not dense");
+		return pawl_fail(
+			err, PAWL_UNSUPPORTED, "matmul: the rows of the weights are not dense");
 	for (row = 0; row < pawl_tensor_rows(x); row++) {
 		if (x->dtype == PAWL_DTYPE_F32)
 			pawl_tensor_load_f32(x, row, 0, k, piece);

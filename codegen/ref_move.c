@@ -115,10 +115,12 @@ pawl_ref_GATHER(const struct pawl_ref_call *call, struct pawl_error *err)
 
 		if (id < 0 || id >= table->dim[0])
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-				"id %" PRId64 " at %" PRId64 " is no row of a table of %" PRId64, id, t,
-				table->dim[0]);
-		pawl_tensor_slice(table, (int64_t[]){id, 0}, (int64_t[]){id + 1, table->dim[1]}, &from);
-		pawl_tensor_slice(call->out, (int64_t[]){t, 0}, (int64_t[]){t + 1, table->dim[1]}, &to);
+				"id %" PRId64 " at %" PRId64 " is no row of a table of %" PRId64,
+				id, t, table->dim[0]);
+		pawl_tensor_slice(
+			table, (int64_t[]){id, 0}, (int64_t[]){id + 1, table->dim[1]}, &from);
+		pawl_tensor_slice(
+			call->out, (int64_t[]){t, 0}, (int64_t[]){t + 1, table->dim[1]}, &to);
 		pawl_tensor_copy(&from, &to);
 	}
 	return PAWL_OK;

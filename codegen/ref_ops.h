@@ -38,8 +38,10 @@ struct pawl_ref_call {
 #include "ir/ops.def"
 
 /* pawl_ref_<ID> of op. */
-enum pawl_status pawl_ref_run(enum pawl_op op, const struct pawl_ref_call *call, struct pawl_error *err);
-enum pawl_status pawl_exact_run(enum pawl_op op, const struct pawl_ref_call *call, struct pawl_error *err);
+enum pawl_status pawl_ref_run(
+	enum pawl_op op, const struct pawl_ref_call *call, struct pawl_error *err);
+enum pawl_status pawl_exact_run(
+	enum pawl_op op, const struct pawl_ref_call *call, struct pawl_error *err);
 
 /* What a call on these operands needs, in either way of computing; data pointers may be NULL. */
 int64_t pawl_ref_scratch_bytes(enum pawl_op op, const struct pawl_tensor *inputs, int n_inputs,

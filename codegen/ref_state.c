@@ -8,7 +8,8 @@ static void
 fill_bytes(const struct pawl_tensor *out, int byte)
 {
 	int64_t rows = pawl_tensor_rows(out), length = pawl_tensor_row_length(out), row;
-	int64_t bytes = out->wide ? length * (int64_t)sizeof(double) : pawl_dtype_bytes(out->dtype, length);
+	int64_t bytes =
+		out->wide ? length * (int64_t)sizeof(double) : pawl_dtype_bytes(out->dtype, length);
 
 	for (row = 0; row < rows; row++)
 		memset(pawl_tensor_row(out, row), byte, (size_t)bytes);
@@ -74,14 +75,17 @@ pawl_ref_WRITE_SLICE(const struct pawl_ref_call *call, struct pawl_error *err)
 
 	begin_write(call, &window);
 	if (axis >= 0) {
-		int64_t start = call->n_inputs == 3 ? pawl_tensor_load_i64(&call->inputs[2], 0) : call->sym;
+		int64_t start =
+			call->n_inputs == 3 ? pawl_tensor_load_i64(&call->inputs[2], 0) : call->sym;
 
 		if (start < 0)
-			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "start %" PRId64 " is negative", start);
+			return pawl_fail(
+				err, PAWL_INVALID_ARGUMENT, "start %" PRId64 " is negative", start);
 		if (start > call->out->dim[axis] - window.dim[axis])
 			return pawl_fail(err, PAWL_CAPACITY,
-				"start %" PRId64 " + %" PRId64 " exceeds dim %" PRId64 " of %" PRId64, start,
-				window.dim[axis], axis, call->out->dim[axis]);
+				"start %" PRId64 " + %" PRId64 " exceeds dim %" PRId64
+				" of %" PRId64,
+				start, window.dim[axis], axis, call->out->dim[axis]);
 		window.at_dim = (int32_t)axis;
 		window.start = start;
 	}
@@ -97,7 +101,8 @@ pawl_ref_WRITE_SLICE_ROTATING(const struct pawl_ref_call *call, struct pawl_erro
 
 	begin_write(call, &window);
 	if (start < 0)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "start %" PRId64 " is negative", start);
+		return pawl_fail(
+			err, PAWL_INVALID_ARGUMENT, "start %" PRId64 " is negative", start);
 	window.at_dim = (int32_t)call->attrs->axis;
 	window.modulus = call->attrs->modulus;
 	window.start = start % window.modulus;
@@ -123,7 +128,8 @@ pawl_ref_WRITE_ROWS(const struct pawl_ref_call *call, struct pawl_error *err)
 			continue;
 		if (index >= call->out->dim[0])
 			return pawl_fail(err, PAWL_CAPACITY,
-				"row %" PRId64 " goes to %" PRId64 " of %" PRId64, t, index, call->out->dim[0]);
+				"row %" PRId64 " goes to %" PRId64 " of %" PRId64, t, index,
+				call->out->dim[0]);
 		start[0] = t;
 		stop[0] = t + 1;
 		pawl_tensor_slice(rows, start, stop, &from);

@@ -38,7 +38,7 @@ describe(const struct pawl_type *type, const int64_t *symbols, struct pawl_tenso
 		if (dim->sym < 0)
 			dims[i] = dim->base;
 		else if (__builtin_mul_overflow(dim->factor, symbols[dim->sym], &dims[i]) ||
-			__builtin_add_overflow(dims[i], dim->base, &dims[i]))
+			 __builtin_add_overflow(dims[i], dim->base, &dims[i]))
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "dim %d overflows", i);
 	}
 	return pawl_tensor_init(
@@ -64,8 +64,9 @@ check_index(const int64_t *index, int64_t n, int64_t limit, struct pawl_error *e
 
 	for (i = 0; i < n; i++) {
 		if (index[i] >= limit)
-			return pawl_fail(err, PAWL_CAPACITY, "row %" PRId64 " goes to %" PRId64 " of %" PRId64,
-				i, index[i], limit);
+			return pawl_fail(err, PAWL_CAPACITY,
+				"row %" PRId64 " goes to %" PRId64 " of %" PRId64, i, index[i],
+				limit);
 	}
 	return PAWL_OK;
 }
@@ -101,12 +102,14 @@ open_access(const struct step_run *run, const struct pawl_access *access,
 	t->start = read_start(run, access);
 	t->modulus = access->modulus;
 	if (t->start < 0)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "start %" PRId64 " is negative", t->start);
+		return pawl_fail(
+			err, PAWL_INVALID_ARGUMENT, "start %" PRId64 " is negative", t->start);
 	if (t->modulus > 0)
 		t->start %= t->modulus;
 	else if (t->start > access->limit - extent)
-		return pawl_fail(err, PAWL_CAPACITY, "start %" PRId64 " + %" PRId64 " exceeds %" PRId64,
-			t->start, extent, access->limit);
+		return pawl_fail(err, PAWL_CAPACITY,
+			"start %" PRId64 " + %" PRId64 " exceeds %" PRId64, t->start, extent,
+			access->limit);
 	return PAWL_OK;
 }
 
@@ -171,8 +174,8 @@ begin_step(struct step_run *run, const struct pawl_step *step, void *const *args
 static enum pawl_status
 in_step(const struct pawl_step *step, int32_t op, struct pawl_error *err)
 {
-	return pawl_error_prefix(err, "step %s: %s", step->name ? step->name : "",
-		pawl_op_name(step->ops[op].op));
+	return pawl_error_prefix(
+		err, "step %s: %s", step->name ? step->name : "", pawl_op_name(step->ops[op].op));
 }
 
 /* Adds the memory of op i's result to *results and raises *scratch to what the op needs. */
@@ -224,7 +227,8 @@ pawl_ref_program_check(
 	*scratch_bytes = 0;
 	for (i = 0; i < program->n_steps && !status; i++) {
 		const struct pawl_step *step = &program->steps[i];
-		int64_t results = aligned(step->n_ops * (int64_t)sizeof(struct pawl_tensor)), scratch = 0;
+		int64_t results = aligned(step->n_ops * (int64_t)sizeof(struct pawl_tensor)),
+			scratch = 0;
 
 		for (j = 0; j < step->n_ops && !status; j++) {
 			status = measure_op(step, j, largest, &results, &scratch, err);
@@ -261,7 +265,8 @@ check_starts(struct step_run *run, void *const *args, struct pawl_error *err)
 			for (k = 0; k < op->n_outs; k++) {
 				const struct pawl_access *access = &op->outs[k];
 
-				if (access->at_arg >= 0 && is_computed(run->program, run->step, access->at_arg))
+				if (access->at_arg >= 0 &&
+					is_computed(run->program, run->step, access->at_arg))
 					continue;
 				if (open_access(run, access, &op->type, &ignored, err))
 					return in_step(run->step, j, err);
@@ -284,8 +289,9 @@ check_symbols(const struct pawl_program *program, const int64_t *symbols, struct
 				"symbol $%s = %" PRId64 " is not between %" PRId64 " and %" PRId64,
 				symbol->name, symbols[i], symbol->min, symbol->max);
 		if (symbol->multiple > 1 && symbols[i] % symbol->multiple)
-			return pawl_fail(err, PAWL_SYMBOL, "symbol $%s = %" PRId64 " is no multiple of %" PRId64,
-				symbol->name, symbols[i], symbol->multiple);
+			return pawl_fail(err, PAWL_SYMBOL,
+				"symbol $%s = %" PRId64 " is no multiple of %" PRId64, symbol->name,
+				symbols[i], symbol->multiple);
 	}
 	return PAWL_OK;
 }

@@ -18,20 +18,26 @@ pawl_tensor_init(struct pawl_tensor *t, enum pawl_dtype dtype, enum pawl_layout 
 	int64_t n = 1;
 	int i;
 
-	*t = (struct pawl_tensor){
-		.dtype = dtype, .layout = layout, .wide = wide, .rank = rank, .pos_dim = -1, .at_dim = -1};
+	*t = (struct pawl_tensor){.dtype = dtype,
+		.layout = layout,
+		.wide = wide,
+		.rank = rank,
+		.pos_dim = -1,
+		.at_dim = -1};
 	for (i = rank - 1; i >= 0; i--) {
 		int64_t extent = dims[i];
 
 		if (extent < 0)
-			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "dim %d is %lld", i, (long long)extent);
+			return pawl_fail(
+				err, PAWL_INVALID_ARGUMENT, "dim %d is %lld", i, (long long)extent);
 		t->dim[i] = extent;
 		t->stride[i] = n;
 		if (layout == PAWL_LAYOUT_K16 && i == rank - 2) {
 			t->pos_dim = i;
 			t->width = dims[rank - 1];
 			if (__builtin_add_overflow(extent, 15, &extent))
-				return pawl_fail(err, PAWL_INVALID_ARGUMENT, "dim %d is too large", i);
+				return pawl_fail(
+					err, PAWL_INVALID_ARGUMENT, "dim %d is too large", i);
 			extent -= extent % 16;
 		}
 		if (__builtin_mul_overflow(n, extent, &n))
@@ -225,7 +231,8 @@ pawl_tensor_store_f64(
 	int64_t done, step, i;
 
 	for (done = 0; done < n; done += step) {
-		char *at = find_run(t, row, first + done, n - done < PIECE ? n - done : PIECE, &step);
+		char *at =
+			find_run(t, row, first + done, n - done < PIECE ? n - done : PIECE, &step);
 
 		if (at && t->wide) {
 			memcpy(at, x + done, (size_t)step * sizeof(*x));

@@ -24,7 +24,8 @@ struct pawl_tensor {
 	int64_t dim[PAWL_MAX_RANK], stride[PAWL_MAX_RANK];
 	int32_t pos_dim; /* K16: the axis of positions; not the last one */
 	int64_t pos0, width;
-	/* Along at_dim (-1: none) the index is index[i], else start + i, modulo modulus when > 0. */
+	/* Along at_dim (-1: none) the index is index[i], else start + i, modulo modulus when > 0.
+	 */
 	int32_t at_dim;
 	int64_t start, modulus;
 	const int64_t *index; /* negative: no such row, reads as zero and is not stored to */
@@ -47,17 +48,22 @@ bool pawl_tensor_same_dims(const struct pawl_tensor *a, const struct pawl_tensor
 /* The address of an element, or of its block; NULL when index[] has no such row. */
 char *pawl_tensor_at(const struct pawl_tensor *t, const int64_t *i);
 
-/* The address of a row when its elements lie one after the other in their stored form, else NULL. */
+/* The address of a row when its elements lie one after the other in their stored form, else NULL.
+ */
 char *pawl_tensor_row(const struct pawl_tensor *t, int64_t row);
 
 /*
  * n elements of a row from `first` on; both are multiples of the type's block.  Loads take any
  * type and round once where they must; stores take the types that pawl_can_encode.
  */
-void pawl_tensor_load_f32(const struct pawl_tensor *t, int64_t row, int64_t first, int64_t n, float *x);
-void pawl_tensor_load_f64(const struct pawl_tensor *t, int64_t row, int64_t first, int64_t n, double *x);
-void pawl_tensor_store_f32(const struct pawl_tensor *t, int64_t row, int64_t first, int64_t n, const float *x);
-void pawl_tensor_store_f64(const struct pawl_tensor *t, int64_t row, int64_t first, int64_t n, const double *x);
+void pawl_tensor_load_f32(
+	const struct pawl_tensor *t, int64_t row, int64_t first, int64_t n, float *x);
+void pawl_tensor_load_f64(
+	const struct pawl_tensor *t, int64_t row, int64_t first, int64_t n, double *x);
+void pawl_tensor_store_f32(
+	const struct pawl_tensor *t, int64_t row, int64_t first, int64_t n, const float *x);
+void pawl_tensor_store_f64(
+	const struct pawl_tensor *t, int64_t row, int64_t first, int64_t n, const double *x);
 
 /* One element of an integer tensor, by its row-major number. */
 int64_t pawl_tensor_load_i64(const struct pawl_tensor *t, int64_t i);

@@ -21,7 +21,8 @@ struct pawl_code {
 };
 
 static enum pawl_status
-open_target(const struct pawl_target_options *options, struct pawl_target **out, struct pawl_error *err)
+open_target(
+	const struct pawl_target_options *options, struct pawl_target **out, struct pawl_error *err)
 {
 	static struct pawl_target target;
 
@@ -85,7 +86,8 @@ run_code(const struct pawl_code *code, const struct pawl_run *run, struct pawl_e
 	uint32_t saved = pawl_fpenv_enter();
 	enum pawl_status status;
 
-	status = pawl_ref_program_run(code->program, run->args, run->symbols, run->thread_scratch[0], err);
+	status = pawl_ref_program_run(
+		code->program, run->args, run->symbols, run->thread_scratch[0], err);
 	pawl_fpenv_leave(saved);
 	return status;
 }

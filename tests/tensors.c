@@ -4,6 +4,7 @@
 #include "ir/fpenv.h"
 
 #include <check.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +30,8 @@ make(enum pawl_dtype dtype, enum pawl_layout layout, bool wide, int rank, const 
 	struct pawl_tensor t;
 	int64_t bytes;
 
-	ck_assert_int_eq(pawl_tensor_init(&t, dtype, layout, wide, rank, dims, &bytes, NULL), PAWL_OK);
+	ck_assert_int_eq(
+		pawl_tensor_init(&t, dtype, layout, wide, rank, dims, &bytes, NULL), PAWL_OK);
 	t.data = pawl_arena_alloc(&arena, (size_t)bytes + 1, 1);
 	ck_assert_ptr_nonnull(t.data);
 	return t;
@@ -76,7 +78,7 @@ fill_quantized(const struct pawl_tensor *t, double most)
 	int64_t bytes = pawl_dtype_bytes(t->dtype, pawl_tensor_elems(t)), i;
 	uint16_t scale = most >= 1.0 ? 0x2c00 : 0x1c00; /* 2^-4, 2^-8 */
 	bool has_two = t->dtype == PAWL_DTYPE_Q4_1 || t->dtype == PAWL_DTYPE_Q5_1 ||
-		t->dtype == PAWL_DTYPE_Q4_K || t->dtype == PAWL_DTYPE_Q5_K;
+		       t->dtype == PAWL_DTYPE_Q4_K || t->dtype == PAWL_DTYPE_Q5_K;
 	int at = t->dtype == PAWL_DTYPE_Q6_K ? info->block_bytes - 2 : 0;
 
 	for (i = 0; i < bytes; i++)
@@ -124,15 +126,6 @@ pawl_test_set(const struct pawl_tensor *t, int64_t i, double value)
 		pawl_tensor_store_f64(t, i / length, i % length, 1, &value);
 }
 
-struct pawl_tensor
-pawl_test_widened(const struct pawl_tensor *t)
-{
-	struct pawl_tensor wide = pawl_test_wide(t->rank, t->dim);
-
-	pawl_tensor_copy(t, &wide);
-	return wide;
-}
-
 enum pawl_status
 pawl_test_call(bool exact, enum pawl_op op, const struct pawl_attrs *attrs,
 	const struct pawl_tensor *inputs, int n_inputs, const struct pawl_tensor *out,
@@ -157,4 +150,28 @@ pawl_test_call(bool exact, enum pawl_op op, const struct pawl_attrs *attrs,
 	}
 	free(call.scratch);
 	return status;
+}
+
+void
+pawl_test_run(bool exact, enum pawl_op op, const struct pawl_attrs *attrs,
+	const struct pawl_tensor *inputs, int n_inputs, const struct pawl_tensor *out)
+{
+	struct pawl_error err = {0};
+	enum pawl_status status = pawl_test_call(exact, op, attrs, inputs, n_inputs, out, &err);
+
+	ck_assert_msg(status == PAWL_OK, "%s", err.text);
+}
+
+struct pawl_tensor
+pawl_test_result(const struct pawl_tensor *t, bool exact)
+{
+	return exact ? pawl_test_wide(t->rank, t->dim)
+		     : pawl_test_tensor(PAWL_DTYPE_F32, t->rank, t->dim);
+}
+
+void
+pawl_test_near(double got, long double want, double tolerance)
+{
+	ck_assert_msg(fabsl(got - want) <= tolerance, "got %.17g, want %.17Lg within %g", got, want,
+		tolerance);
 }

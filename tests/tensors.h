@@ -11,7 +11,11 @@
 void pawl_tensors_begin(void);
 void pawl_tensors_end(void);
 
-#define PAWL_DIMS(...) (int64_t[]){__VA_ARGS__}
+#define PAWL_DIMS(...)                                                                             \
+	(int64_t[])                                                                                \
+	{                                                                                          \
+		__VA_ARGS__                                                                        \
+	}
 
 struct pawl_tensor pawl_test_tensor(enum pawl_dtype dtype, int rank, const int64_t *dims);
 struct pawl_tensor pawl_test_wide(int rank, const int64_t *dims);
@@ -26,11 +30,17 @@ void pawl_test_fill(const struct pawl_tensor *t, double most);
 double pawl_test_get(const struct pawl_tensor *t, int64_t i);
 void pawl_test_set(const struct pawl_tensor *t, int64_t i, double value);
 
-/* A wide copy of a float tensor. */
-struct pawl_tensor pawl_test_widened(const struct pawl_tensor *t);
-
 enum pawl_status pawl_test_call(bool exact, enum pawl_op op, const struct pawl_attrs *attrs,
 	const struct pawl_tensor *inputs, int n_inputs, const struct pawl_tensor *out,
 	struct pawl_error *err);
+
+/* The same, and it must succeed. */
+void pawl_test_run(bool exact, enum pawl_op op, const struct pawl_attrs *attrs,
+	const struct pawl_tensor *inputs, int n_inputs, const struct pawl_tensor *out);
+
+/* An f32 tensor with the dims of t, wide in exact mode. */
+struct pawl_tensor pawl_test_result(const struct pawl_tensor *t, bool exact);
+
+void pawl_test_near(double got, long double want, double tolerance);
 
 #endif

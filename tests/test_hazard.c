@@ -41,7 +41,8 @@ check_hazard(bool reads_last, enum pawl_interp_mode mode)
 	ck_assert_int_eq(graph->error.status, PAWL_OK);
 	ck_assert_int_eq(pawl_interp_new(graph, mode, &interp, &err), PAWL_OK);
 	ck_assert_int_eq(pawl_interp_bind(interp, "kv", kv_data, sizeof(kv_data), &err), PAWL_OK);
-	ck_assert_int_eq(pawl_interp_bind(interp, "slab", slab_data, sizeof(slab_data), &err), PAWL_OK);
+	ck_assert_int_eq(
+		pawl_interp_bind(interp, "slab", slab_data, sizeof(slab_data), &err), PAWL_OK);
 	ck_assert_int_eq(pawl_interp_run(interp, &err), PAWL_OK);
 	ck_assert_int_eq(pawl_interp_read(interp, 0, x, 2, &err), PAWL_OK);
 	ck_assert(x[0] == 1 && x[1] == 2);
@@ -109,7 +110,8 @@ START_TEST(two_writers_of_one_version_are_refused)
 	pawl_graph_add_output(graph, write_at_0(graph, kv, slab));
 	ck_assert_int_eq(pawl_interp_new(graph, PAWL_INTERP_PLANNED, &interp, &err), PAWL_OK);
 	ck_assert_int_eq(pawl_interp_bind(interp, "kv", kv_data, sizeof(kv_data), &err), PAWL_OK);
-	ck_assert_int_eq(pawl_interp_bind(interp, "slab", slab_data, sizeof(slab_data), &err), PAWL_OK);
+	ck_assert_int_eq(
+		pawl_interp_bind(interp, "slab", slab_data, sizeof(slab_data), &err), PAWL_OK);
 	ck_assert_int_eq(pawl_interp_run(interp, &err), PAWL_INVALID_GRAPH);
 	ck_assert(kv_data[0] == 1 && kv_data[1] == 2);
 	pawl_interp_free(interp);

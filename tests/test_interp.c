@@ -17,9 +17,11 @@ begin(const char *statements, enum pawl_interp_mode mode)
 {
 	char text[4096];
 
-	ck_assert_int_lt(snprintf(text, sizeof(text), "pawl 1\ngraph @t stage values {\n%s}\n", statements),
+	ck_assert_int_lt(
+		snprintf(text, sizeof(text), "pawl 1\ngraph @t stage values {\n%s}\n", statements),
 		(int)sizeof(text));
-	ck_assert_msg(pawl_parse(text, strlen(text), "test", &graph, NULL, &err) == PAWL_OK, "%s", err.text);
+	ck_assert_msg(pawl_parse(text, strlen(text), "test", &graph, NULL, &err) == PAWL_OK, "%s",
+		err.text);
 	ck_assert_int_eq(pawl_interp_new(graph, mode, &interp, &err), PAWL_OK);
 }
 
@@ -33,7 +35,8 @@ end(void)
 static void
 bind(const char *name, void *data, size_t bytes)
 {
-	ck_assert_msg(pawl_interp_bind(interp, name, data, (int64_t)bytes, &err) == PAWL_OK, "%s", err.text);
+	ck_assert_msg(pawl_interp_bind(interp, name, data, (int64_t)bytes, &err) == PAWL_OK, "%s",
+		err.text);
 }
 
 static void
@@ -59,7 +62,8 @@ reads(int32_t output, int n, const double *want)
 
 	ck_assert_msg(pawl_interp_read(interp, output, x, n, &err) == PAWL_OK, "%s", err.text);
 	for (i = 0; i < n; i++)
-		ck_assert_msg(x[i] == want[i], "output %d [%d] is %g, not %g", (int)output, i, x[i], want[i]);
+		ck_assert_msg(x[i] == want[i], "output %d [%d] is %g, not %g", (int)output, i, x[i],
+			want[i]);
 }
 
 #define READS(output, ...)                                                                         \
@@ -76,7 +80,8 @@ START_TEST(values_flow_through_views)
 		      "%r = reshape %s : f32[4]\n"
 		      "%b = broadcast %r : f32[2,4]\n"
 		      "%n = neg %b : f32[2,4]\n"
-		      "output %n\noutput %r\n", mode);
+		      "output %n\noutput %r\n",
+			mode);
 		bind("x", x, sizeof(x));
 		run();
 		READS(0, -1, -4, -2, -5, -1, -4, -2, -5);
@@ -94,7 +99,8 @@ START_TEST(what_is_missing_is_named)
 
 	begin("sym $n : 2 .. 8 % 2\n"
 	      "%x = const {role=data} : f32[$n]\n"
-	      "%y = neg %x : f32[$n]\noutput %y\n", PAWL_INTERP_PLANNED);
+	      "%y = neg %x : f32[$n]\noutput %y\n",
+		PAWL_INTERP_PLANNED);
 	fails(PAWL_SYMBOL, "$n");
 	ck_assert_int_eq(pawl_interp_set_symbol(interp, "m", 2, &err), PAWL_SYMBOL);
 	ck_assert_int_eq(pawl_interp_set_symbol(interp, "n", 0, &err), PAWL_SYMBOL);
@@ -118,15 +124,14 @@ START_TEST(what_is_missing_is_named)
 }
 END_TEST
 
-static const char decode[] =
-	"%k = const {role=kv} : f16[1,1,32,1]@k16\n"
-	"%x = const {role=data} : f32[1,1,2,1]\n"
-	"%at = const {role=data} : i64[]\n"
-	"%h = cast %x {dtype=f16} : f16[1,1,2,1]\n"
-	"%w = write_slice %k, %h, %at {axis=2} : f16[1,1,32,1]@k16\n"
-	"%c = copy %w : f16[1,1,32,1]\n"
-	"%o = copy %k : f16[1,1,32,1]\n"
-	"output %c\noutput %o\n";
+static const char decode[] = "%k = const {role=kv} : f16[1,1,32,1]@k16\n"
+			     "%x = const {role=data} : f32[1,1,2,1]\n"
+			     "%at = const {role=data} : i64[]\n"
+			     "%h = cast %x {dtype=f16} : f16[1,1,2,1]\n"
+			     "%w = write_slice %k, %h, %at {axis=2} : f16[1,1,32,1]@k16\n"
+			     "%c = copy %w : f16[1,1,32,1]\n"
+			     "%o = copy %k : f16[1,1,32,1]\n"
+			     "output %c\noutput %o\n";
 
 /* State moves on from run to run, in the const's own layout and type. */
 START_TEST(kv_outlives_a_run)
@@ -198,7 +203,8 @@ START_TEST(nothing_is_half_applied)
 	      "%x = const {role=data} : f32[1]\n%at = const {role=data} : i64[]\n"
 	      "%wa = write_slice %a, %x {start=[1]} : f32[2]\n"
 	      "%wb = write_slice %b, %x, %at {axis=0} : f32[2]\n"
-	      "output %wa\noutput %wb\n", PAWL_INTERP_PLANNED);
+	      "output %wa\noutput %wb\n",
+		PAWL_INTERP_PLANNED);
 	bind("a", a, sizeof(a));
 	bind("b", b, sizeof(b));
 	bind("x", x, sizeof(x));
@@ -222,7 +228,8 @@ START_TEST(a_write_needs_no_reader)
 	      "%index = const {role=data} : i64[1]\n"
 	      "%z = zero_fill %kv : f32[3,1]\n"
 	      "%w = write_rows %z, %row, %index : f32[3,1]\n"
-	      "%c = neg %row : f32[1,1]\noutput %c\n", PAWL_INTERP_PLANNED);
+	      "%c = neg %row : f32[1,1]\noutput %c\n",
+		PAWL_INTERP_PLANNED);
 	bind("kv", kv, sizeof(kv));
 	bind("row", row, sizeof(row));
 	bind("index", index, sizeof(index));
@@ -238,7 +245,8 @@ START_TEST(an_alloc_is_poison_until_written)
 	double y[3];
 
 	begin("%x = const {role=data} : f32[2]\n%a = alloc : f32[3]\n"
-	      "%w = write_slice %a, %x {start=[1]} : f32[3]\noutput %w\n", PAWL_INTERP_EXACT);
+	      "%w = write_slice %a, %x {start=[1]} : f32[3]\noutput %w\n",
+		PAWL_INTERP_EXACT);
 	bind("x", x, sizeof(x));
 	run();
 	ck_assert_int_eq(pawl_interp_read(interp, 0, y, 3, &err), PAWL_OK);
@@ -257,7 +265,8 @@ START_TEST(exact_mode_does_not_round)
 		      "%b = slice %x {start=[1],stop=[2]} : f32[1]\n"
 		      "%s = add %a, %b : f32[1]\n%d = sub %s, %a : f32[1]\n"
 		      "%h = cast %s {dtype=f16} : f16[1]\n"
-		      "output %d\noutput %h\n", mode);
+		      "output %d\noutput %h\n",
+			mode);
 		bind("x", x, sizeof(x));
 		run();
 		READS(0, mode == PAWL_INTERP_EXACT ? 0x1p-30 : 0);
@@ -293,7 +302,8 @@ START_TEST(symbols_bound_writes_and_attention)
 	      "%at = const {role=data} : i64[]\n"
 	      "%y = attention %q, %k, %v, %at {sym=$n} : f32[2,1,1]\n"
 	      "%w = write_slice %k, %x {axis=2,sym=$n} : f32[1,1,4,1]\n"
-	      "output %y\noutput %w\n", PAWL_INTERP_EXACT);
+	      "output %y\noutput %w\n",
+		PAWL_INTERP_EXACT);
 	bind("q", q, sizeof(q));
 	bind("k", k, sizeof(k));
 	bind("v", v, sizeof(v));
@@ -316,7 +326,8 @@ START_TEST(ids_out_of_range_are_refused)
 	uint32_t ids[2] = {2, 3};
 
 	begin("%t = const {role=weight} : f32[3,2]\n%ids = const {role=data} : u32[2]\n"
-	      "%y = gather %t, %ids : f32[2,2]\noutput %y\n", PAWL_INTERP_PLANNED);
+	      "%y = gather %t, %ids : f32[2,2]\noutput %y\n",
+		PAWL_INTERP_PLANNED);
 	bind("t", table, sizeof(table));
 	bind("ids", ids, sizeof(ids));
 	fails(PAWL_INVALID_ARGUMENT, "id 3 at 1");

@@ -81,7 +81,7 @@ score(const struct attention *a, int64_t t, int64_t h, int64_t p)
 
 	for (i = 0; i < SIZE; i++)
 		s += (long double)pawl_test_get(&a->in[0], (t * HEADS + h) * SIZE + i) *
-			pawl_test_get(&a->in[1], (g * POSITIONS + p) * SIZE + i);
+		     pawl_test_get(&a->in[1], (g * POSITIONS + p) * SIZE + i);
 	s *= a->attrs.scale;
 	if (a->attrs.softcap > 0)
 		s = a->attrs.softcap * tanhl(s / a->attrs.softcap);
@@ -127,8 +127,9 @@ check(struct attention *a, int64_t offset, int64_t length)
 		a->exact = exact;
 		out = exact ? pawl_test_wide(3, PAWL_DIMS(TOKENS, HEADS, WIDTH))
 			    : pawl_test_tensor(PAWL_DTYPE_F32, 3, PAWL_DIMS(TOKENS, HEADS, WIDTH));
-		ck_assert_msg(pawl_test_call(exact, PAWL_OP_ATTENTION, &a->attrs, a->in, a->n_inputs, &out,
-				      &err) == PAWL_OK, "%s", err.text);
+		ck_assert_msg(pawl_test_call(exact, PAWL_OP_ATTENTION, &a->attrs, a->in,
+				      a->n_inputs, &out, &err) == PAWL_OK,
+			"%s", err.text);
 		for (t = 0; t < TOKENS; t++) {
 			for (h = 0; h < HEADS; h++)
 				check_row(a, &out, offset, length, t, h);
@@ -213,9 +214,11 @@ END_TEST
 START_TEST(a_symbol_bounds_the_positions)
 {
 	struct attention a;
-	struct pawl_tensor out = pawl_test_tensor(PAWL_DTYPE_F32, 3, PAWL_DIMS(TOKENS, HEADS, WIDTH));
+	struct pawl_tensor out =
+		pawl_test_tensor(PAWL_DTYPE_F32, 3, PAWL_DIMS(TOKENS, HEADS, WIDTH));
 	_Alignas(16) char scratch[64 * 1024];
-	struct pawl_ref_call call = {.inputs = a.in, .n_inputs = 4, .out = &out, .scratch = scratch};
+	struct pawl_ref_call call = {
+		.inputs = a.in, .n_inputs = 4, .out = &out, .scratch = scratch};
 	struct pawl_error err;
 	int64_t lengths[] = {0, 1, 128, 129, 300}, t, h;
 	size_t i;
@@ -240,7 +243,8 @@ END_TEST
 START_TEST(offsets_out_of_range_are_refused)
 {
 	struct attention a;
-	struct pawl_tensor out = pawl_test_tensor(PAWL_DTYPE_F32, 3, PAWL_DIMS(TOKENS, HEADS, WIDTH));
+	struct pawl_tensor out =
+		pawl_test_tensor(PAWL_DTYPE_F32, 3, PAWL_DIMS(TOKENS, HEADS, WIDTH));
 	struct pawl_error err;
 
 	set_up(&a, PAWL_DTYPE_F32, false, -1);
@@ -256,20 +260,25 @@ END_TEST
 START_TEST(layout_and_neighbours_change_no_bit)
 {
 	struct attention a, b;
-	struct pawl_tensor all = pawl_test_tensor(PAWL_DTYPE_F32, 3, PAWL_DIMS(TOKENS, HEADS, WIDTH));
+	struct pawl_tensor all =
+		pawl_test_tensor(PAWL_DTYPE_F32, 3, PAWL_DIMS(TOKENS, HEADS, WIDTH));
 	struct pawl_tensor one = pawl_test_tensor(PAWL_DTYPE_F32, 3, PAWL_DIMS(1, HEADS, WIDTH));
 	size_t row = HEADS * WIDTH * sizeof(float);
 	int64_t t;
 
 	set_up(&a, PAWL_DTYPE_F16, false, 255);
-	ck_assert_int_eq(pawl_test_call(false, PAWL_OP_ATTENTION, &a.attrs, a.in, 4, &all, NULL), PAWL_OK);
+	ck_assert_int_eq(
+		pawl_test_call(false, PAWL_OP_ATTENTION, &a.attrs, a.in, 4, &all, NULL), PAWL_OK);
 	b = a;
 	b.in[1] = pawl_test_k16(PAWL_DTYPE_F16, a.in[1].dim);
 	pawl_tensor_copy(&a.in[1], &b.in[1]);
 	for (t = 0; t < TOKENS; t++) {
-		pawl_tensor_slice(&a.in[0], PAWL_DIMS(t, 0, 0), PAWL_DIMS(t + 1, HEADS, SIZE), &b.in[0]);
+		pawl_tensor_slice(
+			&a.in[0], PAWL_DIMS(t, 0, 0), PAWL_DIMS(t + 1, HEADS, SIZE), &b.in[0]);
 		b.in[3] = pawl_test_int(255 + t);
-		ck_assert_int_eq(pawl_test_call(false, PAWL_OP_ATTENTION, &b.attrs, b.in, 4, &one, NULL), PAWL_OK);
+		ck_assert_int_eq(
+			pawl_test_call(false, PAWL_OP_ATTENTION, &b.attrs, b.in, 4, &one, NULL),
+			PAWL_OK);
 		ck_assert_mem_eq(one.data, all.data + (size_t)t * row, row);
 	}
 }
@@ -279,7 +288,8 @@ END_TEST
 START_TEST(chunks_lie_at_multiples_of_128)
 {
 	static const int64_t edges[] = {70, 128, 256, 301};
-	struct pawl_tensor out = pawl_test_tensor(PAWL_DTYPE_F32, 3, PAWL_DIMS(TOKENS, HEADS, WIDTH));
+	struct pawl_tensor out =
+		pawl_test_tensor(PAWL_DTYPE_F32, 3, PAWL_DIMS(TOKENS, HEADS, WIDTH));
 	float scores[PAWL_ATTEND_CHUNK], o[2][WIDTH];
 	struct pawl_attend_part total = {.o = o[0]}, part = {.o = o[1]};
 	struct attention a;
@@ -289,7 +299,8 @@ START_TEST(chunks_lie_at_multiples_of_128)
 
 	set_up(&a, PAWL_DTYPE_F32, false, 300);
 	a.attrs.window = 231;
-	ck_assert_int_eq(pawl_test_call(false, PAWL_OP_ATTENTION, &a.attrs, a.in, 4, &out, NULL), PAWL_OK);
+	ck_assert_int_eq(
+		pawl_test_call(false, PAWL_OP_ATTENTION, &a.attrs, a.in, 4, &out, NULL), PAWL_OK);
 	q = (const float *)(const void *)a.in[0].data;
 	k = (const float *)(const void *)a.in[1].data;
 	v = (const float *)(const void *)a.in[2].data;
@@ -298,8 +309,10 @@ START_TEST(chunks_lie_at_multiples_of_128)
 
 		for (p = edges[c]; p < edges[c + 1]; p++)
 			scores[p - edges[c]] = pawl_attend_score(
-				pawl_dot_float(PAWL_DTYPE_F32, k + p * SIZE, q, SIZE), (float)a.attrs.scale, 0);
-		pawl_attend_chunk(edges[c], n, scores, v + edges[c] * WIDTH, WIDTH, WIDTH, c ? &part : &total);
+				pawl_dot_float(PAWL_DTYPE_F32, k + p * SIZE, q, SIZE),
+				(float)a.attrs.scale, 0);
+		pawl_attend_chunk(edges[c], n, scores, v + edges[c] * WIDTH, WIDTH, WIDTH,
+			c ? &part : &total);
 		if (c)
 			pawl_attend_merge(&total, &part, WIDTH);
 	}

@@ -6,15 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-static void
-run(enum pawl_op op, const struct pawl_attrs *attrs, const struct pawl_tensor *inputs, int n,
-	const struct pawl_tensor *out)
-{
-	struct pawl_error err = {0};
-
-	ck_assert_msg(pawl_test_call(false, op, attrs, inputs, n, out, &err) == PAWL_OK, "%s", err.text);
-}
-
 /* Elements 0, 1, 2 ... (modulo 100, so that i8 holds them). */
 static struct pawl_tensor
 counting(enum pawl_dtype dtype, int rank, const int64_t *dims)
@@ -27,8 +18,8 @@ counting(enum pawl_dtype dtype, int rank, const int64_t *dims)
 	return t;
 }
 
-static const enum pawl_dtype plain[] = {PAWL_DTYPE_F32, PAWL_DTYPE_F16, PAWL_DTYPE_BF16, PAWL_DTYPE_I8,
-	PAWL_DTYPE_I32, PAWL_DTYPE_I64, PAWL_DTYPE_U32};
+static const enum pawl_dtype plain[] = {PAWL_DTYPE_F32, PAWL_DTYPE_F16, PAWL_DTYPE_BF16,
+	PAWL_DTYPE_I8, PAWL_DTYPE_I32, PAWL_DTYPE_I64, PAWL_DTYPE_U32};
 enum { N_PLAIN = sizeof(plain) / sizeof(plain[0]) };
 
 START_TEST(views_move_every_plain_type)
@@ -46,18 +37,22 @@ START_TEST(views_move_every_plain_type)
 		struct pawl_tensor flat = pawl_test_tensor(plain[c], 1, PAWL_DIMS(30));
 		struct pawl_tensor wider = pawl_test_tensor(plain[c], 4, PAWL_DIMS(2, 2, 3, 5));
 
-		run(PAWL_OP_PERMUTE, &attrs, &x, 1, &permuted);
-		run(PAWL_OP_RESHAPE, NULL, &x, 1, &flat);
-		run(PAWL_OP_BROADCAST, NULL, &x, 1, &wider);
+		pawl_test_run(false, PAWL_OP_PERMUTE, &attrs, &x, 1, &permuted);
+		pawl_test_run(false, PAWL_OP_RESHAPE, NULL, &x, 1, &flat);
+		pawl_test_run(false, PAWL_OP_BROADCAST, NULL, &x, 1, &wider);
 		for (i = 0; i < 2; i++) {
 			for (j = 0; j < 3; j++) {
 				for (k = 0; k < 5; k++) {
 					double want = (double)((i * 3 + j) * 5 + k);
 
-					ck_assert(pawl_test_get(&permuted, (k * 2 + i) * 3 + j) == want);
-					ck_assert(pawl_test_get(&flat, (i * 3 + j) * 5 + k) == want);
-					ck_assert(pawl_test_get(&wider, (i * 3 + j) * 5 + k) == want);
-					ck_assert(pawl_test_get(&wider, ((2 + i) * 3 + j) * 5 + k) == want);
+					ck_assert(pawl_test_get(&permuted, (k * 2 + i) * 3 + j) ==
+						  want);
+					ck_assert(
+						pawl_test_get(&flat, (i * 3 + j) * 5 + k) == want);
+					ck_assert(
+						pawl_test_get(&wider, (i * 3 + j) * 5 + k) == want);
+					ck_assert(pawl_test_get(&wider,
+							  ((2 + i) * 3 + j) * 5 + k) == want);
 				}
 			}
 		}
@@ -80,7 +75,8 @@ START_TEST(a_view_of_a_view_of_a_view)
 		for (i = 0; i < 2; i++) {
 			for (j = 0; j < 3; j++) {
 				for (k = 0; k < 2; k++)
-					ck_assert_int_eq(pawl_tensor_load_i64(&out, ((n * 2 + i) * 3 + j) * 2 + k),
+					ck_assert_int_eq(pawl_tensor_load_i64(&out,
+								 ((n * 2 + i) * 3 + j) * 2 + k),
 						(((1 + j) * 5 + 2 + k) * 6 + 3 + i) % 100);
 			}
 		}
@@ -101,11 +97,11 @@ START_TEST(blocks_move_whole)
 	pawl_test_fill(&x, 1.0);
 	attrs.start[0] = 1;
 	attrs.start[2] = 256;
-	run(PAWL_OP_SLICE, &attrs, &x, 1, &cut);
+	pawl_test_run(false, PAWL_OP_SLICE, &attrs, &x, 1, &cut);
 	attrs.perm[0] = 1;
 	attrs.perm[1] = 0;
 	attrs.perm[2] = 2;
-	run(PAWL_OP_PERMUTE, &attrs, &cut, 1, &turned);
+	pawl_test_run(false, PAWL_OP_PERMUTE, &attrs, &cut, 1, &turned);
 	for (i = 0; i < 2; i++) {
 		for (j = 0; j < 2; j++) {
 			const char *from = x.data + (size_t)(((1 + i) * 2 + j) * 2 + 1) * block;
@@ -126,18 +122,20 @@ START_TEST(k16_puts_positions_into_lanes)
 	const float *stored = (const float *)(const void *)k16.data;
 	int64_t h, p, i, bytes;
 
-	ck_assert_int_eq(pawl_tensor_init(&window, PAWL_DTYPE_F32, PAWL_LAYOUT_K16, false, 4, rows.dim, &bytes,
-				 NULL), PAWL_OK);
+	ck_assert_int_eq(pawl_tensor_init(&window, PAWL_DTYPE_F32, PAWL_LAYOUT_K16, false, 4,
+				 rows.dim, &bytes, NULL),
+		PAWL_OK);
 	ck_assert_int_eq(bytes, heads * 32 * d * 4);
-	run(PAWL_OP_COPY, NULL, &rows, 1, &k16);
-	run(PAWL_OP_COPY, NULL, &k16, 1, &back);
+	pawl_test_run(false, PAWL_OP_COPY, NULL, &rows, 1, &k16);
+	pawl_test_run(false, PAWL_OP_COPY, NULL, &k16, 1, &back);
 	for (h = 0; h < heads; h++) {
 		for (p = 0; p < positions; p++) {
 			for (i = 0; i < d; i++) {
 				float want = (float)(((h * positions + p) * d + i) % 100);
 
 				ck_assert(stored[((h * 2 + p / 16) * d + i) * 16 + p % 16] == want);
-				ck_assert(pawl_test_get(&back, (h * positions + p) * d + i) == want);
+				ck_assert(
+					pawl_test_get(&back, (h * positions + p) * d + i) == want);
 			}
 		}
 	}
@@ -162,13 +160,14 @@ START_TEST(writes_land_where_they_say_in_every_type)
 
 		for (i = 0; i < 6; i++)
 			pawl_test_set(&in[1], i, (double)(100 + i));
-		run(PAWL_OP_WRITE_SLICE, c % 2 ? &moving : &fixed, in, c % 2 ? 3 : 2, &out);
+		pawl_test_run(false, PAWL_OP_WRITE_SLICE, c % 2 ? &moving : &fixed, in,
+			c % 2 ? 3 : 2, &out);
 		for (i = 0; i < 5; i++) {
 			for (j = 0; j < 4; j++) {
 				bool is_new = i >= 2 && j >= 1 && j < 3;
 
 				ck_assert(pawl_test_get(&out, i * 4 + j) ==
-					(double)(is_new ? 100 + (i - 2) * 2 + j - 1 : i * 4 + j));
+					  (double)(is_new ? 100 + (i - 2) * 2 + j - 1 : i * 4 + j));
 				ck_assert(pawl_test_get(&in[0], i * 4 + j) == (double)(i * 4 + j));
 			}
 		}
@@ -196,7 +195,8 @@ START_TEST(a_dynamic_start_is_checked)
 
 		in[2] = pawl_test_int(cases[i].start);
 		attrs.sym = -1;
-		ck_assert_int_eq(pawl_test_call(false, PAWL_OP_WRITE_SLICE, &attrs, in, 3, &out, &err),
+		ck_assert_int_eq(
+			pawl_test_call(false, PAWL_OP_WRITE_SLICE, &attrs, in, 3, &out, &err),
 			cases[i].want);
 		attrs.sym = 0;
 		call.sym = cases[i].start;
@@ -228,17 +228,18 @@ START_TEST(a_ring_splits_at_its_seam)
 
 		in[2] = pawl_test_tensor(c % 2 ? PAWL_DTYPE_U32 : PAWL_DTYPE_I64, 0, NULL);
 		pawl_tensor_store_i64(&in[2], 0, start);
-		run(PAWL_OP_WRITE_SLICE_ROTATING, &attrs, in, 3, &out);
+		pawl_test_run(false, PAWL_OP_WRITE_SLICE_ROTATING, &attrs, in, 3, &out);
 		for (i = 0; i < 6; i++) {
 			int64_t slab = i == 5 ? 3 : (i - start % 5 + 5) % 5;
 
 			for (j = 0; j < 2; j++)
 				ck_assert(pawl_test_get(&out, i * 2 + j) ==
-					(double)(slab < 3 ? 100 + slab * 2 + j : i * 2 + j));
+					  (double)(slab < 3 ? 100 + slab * 2 + j : i * 2 + j));
 		}
 	}
 	in[2] = pawl_test_int(-1);
-	ck_assert_int_eq(pawl_test_call(false, PAWL_OP_WRITE_SLICE_ROTATING, &attrs, in, 3, &out, &err),
+	ck_assert_int_eq(
+		pawl_test_call(false, PAWL_OP_WRITE_SLICE_ROTATING, &attrs, in, 3, &out, &err),
 		PAWL_INVALID_ARGUMENT);
 }
 END_TEST
@@ -257,12 +258,13 @@ START_TEST(rows_go_to_their_index)
 		pawl_test_set(&in[1], i, (double)(100 + i));
 	for (i = 0; i < 4; i++)
 		pawl_tensor_store_i64(&in[2], i, index[i]);
-	run(PAWL_OP_WRITE_ROWS, NULL, in, 3, &out);
+	pawl_test_run(false, PAWL_OP_WRITE_ROWS, NULL, in, 3, &out);
 	for (i = 0; i < 12; i++)
 		ck_assert(pawl_test_get(&out, i) ==
-			(double)(source[i / 3] < 0 ? i : 100 + source[i / 3] * 3 + i % 3));
+			  (double)(source[i / 3] < 0 ? i : 100 + source[i / 3] * 3 + i % 3));
 	pawl_tensor_store_i64(&in[2], 1, 4);
-	ck_assert_int_eq(pawl_test_call(false, PAWL_OP_WRITE_ROWS, NULL, in, 3, &out, &err), PAWL_CAPACITY);
+	ck_assert_int_eq(
+		pawl_test_call(false, PAWL_OP_WRITE_ROWS, NULL, in, 3, &out, &err), PAWL_CAPACITY);
 }
 END_TEST
 
@@ -287,12 +289,15 @@ START_TEST(gather_decodes_rows_of_every_type)
 		pawl_test_fill(&in[0], 1.0);
 		pawl_tensor_store_i64(&in[1], 0, 8);
 		pawl_tensor_store_i64(&in[1], 2, 5);
-		ck_assert_int_eq(pawl_test_call(wide, PAWL_OP_GATHER, NULL, in, 2, &out, &err), PAWL_OK);
+		ck_assert_int_eq(
+			pawl_test_call(wide, PAWL_OP_GATHER, NULL, in, 2, &out, &err), PAWL_OK);
 		for (t = 0; t < 3; t++) {
 			for (i = 0; i < k; i++) {
-				double want = pawl_test_get(&in[0], pawl_tensor_load_i64(&in[1], t) * k + i);
+				double want = pawl_test_get(
+					&in[0], pawl_tensor_load_i64(&in[1], t) * k + i);
 
-				ck_assert(pawl_test_get(&out, t * k + i) == (wide ? want : (float)want));
+				ck_assert(pawl_test_get(&out, t * k + i) ==
+					  (wide ? want : (float)want));
 			}
 		}
 		pawl_tensor_store_i64(&in[1], 1, wide ? 9 : -1);
@@ -311,17 +316,21 @@ START_TEST(concat_goes_along_any_axis)
 		struct pawl_tensor in[3] = {counting(PAWL_DTYPE_F16, 2, PAWL_DIMS(2, 2)),
 			counting(PAWL_DTYPE_F16, 2, axis ? PAWL_DIMS(2, 3) : PAWL_DIMS(3, 2)),
 			counting(PAWL_DTYPE_F16, 2, axis ? PAWL_DIMS(2, 1) : PAWL_DIMS(1, 2))};
-		struct pawl_tensor out = pawl_test_tensor(PAWL_DTYPE_F16, 2, axis ? PAWL_DIMS(2, 6) : PAWL_DIMS(6, 2));
+		struct pawl_tensor out = pawl_test_tensor(
+			PAWL_DTYPE_F16, 2, axis ? PAWL_DIMS(2, 6) : PAWL_DIMS(6, 2));
 
 		attrs.axis = axis;
-		run(PAWL_OP_CONCAT, &attrs, in, 3, &out);
+		pawl_test_run(false, PAWL_OP_CONCAT, &attrs, in, 3, &out);
 		for (i = 0; i < out.dim[0]; i++) {
 			for (j = 0; j < out.dim[1]; j++) {
-				int64_t along = axis ? j : i, part = along < 2 ? 0 : along < 5 ? 1 : 2;
+				int64_t along = axis ? j : i, part = along < 2   ? 0
+								     : along < 5 ? 1
+										 : 2;
 				int64_t at = along - (part == 0 ? 0 : part == 1 ? 2 : 5);
 				int64_t source = axis ? i * in[part].dim[1] + at : at * 2 + j;
 
-				ck_assert(pawl_test_get(&out, i * out.dim[1] + j) == (double)source);
+				ck_assert(
+					pawl_test_get(&out, i * out.dim[1] + j) == (double)source);
 			}
 		}
 	}
@@ -335,21 +344,22 @@ START_TEST(leaves_fill_their_storage)
 	struct pawl_tensor x = pawl_test_tensor(PAWL_DTYPE_F32, 1, PAWL_DIMS(3));
 	struct pawl_tensor n = pawl_test_tensor(PAWL_DTYPE_I64, 1, PAWL_DIMS(2));
 
-	run(PAWL_OP_ALLOC, &attrs, NULL, 0, &x);
+	pawl_test_run(false, PAWL_OP_ALLOC, &attrs, NULL, 0, &x);
 	ck_assert(isnan(pawl_test_get(&x, 2)));
 	attrs.fill = PAWL_FILL_ZERO;
-	run(PAWL_OP_ALLOC, &attrs, NULL, 0, &x);
+	pawl_test_run(false, PAWL_OP_ALLOC, &attrs, NULL, 0, &x);
 	ck_assert(pawl_test_get(&x, 2) == 0);
 	attrs.role = PAWL_ROLE_LITERAL;
 	attrs.values = values;
 	attrs.n_values = 3;
-	run(PAWL_OP_CONST, &attrs, NULL, 0, &x);
-	ck_assert(pawl_test_get(&x, 0) == 0.1f && pawl_test_get(&x, 1) == -2 && pawl_test_get(&x, 2) == 1e30f);
+	pawl_test_run(false, PAWL_OP_CONST, &attrs, NULL, 0, &x);
+	ck_assert(pawl_test_get(&x, 0) == 0.1f && pawl_test_get(&x, 1) == -2 &&
+		  pawl_test_get(&x, 2) == 1e30f);
 	attrs.values = (double[]){-0x1p53};
 	attrs.n_values = 1;
-	run(PAWL_OP_CONST, &attrs, NULL, 0, &n);
+	pawl_test_run(false, PAWL_OP_CONST, &attrs, NULL, 0, &n);
 	ck_assert_int_eq(pawl_tensor_load_i64(&n, 1), -((int64_t)1 << 53));
-	run(PAWL_OP_ZERO_FILL, &attrs, &x, 1, &x);
+	pawl_test_run(false, PAWL_OP_ZERO_FILL, &attrs, &x, 1, &x);
 	ck_assert(pawl_test_get(&x, 0) == 0);
 }
 END_TEST
@@ -359,20 +369,27 @@ START_TEST(impossible_tensors_are_refused)
 	struct pawl_tensor t;
 	int64_t bytes;
 
-	ck_assert_int_eq(pawl_tensor_init(&t, PAWL_DTYPE_F32, PAWL_LAYOUT_ROWS, false, 1, PAWL_DIMS(-1), &bytes,
-				 NULL), PAWL_INVALID_ARGUMENT);
-	ck_assert_int_eq(pawl_tensor_init(&t, PAWL_DTYPE_Q8_0, PAWL_LAYOUT_ROWS, false, 2, PAWL_DIMS(32, 31),
-				 &bytes, NULL), PAWL_INVALID_ARGUMENT);
-	ck_assert_int_eq(pawl_tensor_init(&t, PAWL_DTYPE_Q8_0, PAWL_LAYOUT_ROWS, false, 0, NULL, &bytes, NULL),
+	ck_assert_int_eq(pawl_tensor_init(&t, PAWL_DTYPE_F32, PAWL_LAYOUT_ROWS, false, 1,
+				 PAWL_DIMS(-1), &bytes, NULL),
+		PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(pawl_tensor_init(&t, PAWL_DTYPE_Q8_0, PAWL_LAYOUT_ROWS, false, 2,
+				 PAWL_DIMS(32, 31), &bytes, NULL),
+		PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(pawl_tensor_init(&t, PAWL_DTYPE_Q8_0, PAWL_LAYOUT_ROWS, false, 0, NULL,
+				 &bytes, NULL),
 		PAWL_INVALID_ARGUMENT);
 	ck_assert_int_eq(pawl_tensor_init(&t, PAWL_DTYPE_F32, PAWL_LAYOUT_ROWS, false, 2,
-				 PAWL_DIMS((int64_t)1 << 40, (int64_t)1 << 40), &bytes, NULL), PAWL_INVALID_ARGUMENT);
+				 PAWL_DIMS((int64_t)1 << 40, (int64_t)1 << 40), &bytes, NULL),
+		PAWL_INVALID_ARGUMENT);
 	ck_assert_int_eq(pawl_tensor_init(&t, PAWL_DTYPE_F32, PAWL_LAYOUT_ROWS, false, 2,
-				 PAWL_DIMS((int64_t)1 << 31, (int64_t)1 << 31), &bytes, NULL), PAWL_INVALID_ARGUMENT);
+				 PAWL_DIMS((int64_t)1 << 31, (int64_t)1 << 31), &bytes, NULL),
+		PAWL_INVALID_ARGUMENT);
 	ck_assert_int_eq(pawl_tensor_init(&t, PAWL_DTYPE_F32, PAWL_LAYOUT_K16, false, 4,
-				 PAWL_DIMS(1, 1, INT64_MAX, 1), &bytes, NULL), PAWL_INVALID_ARGUMENT);
-	ck_assert_int_eq(pawl_tensor_init(&t, PAWL_DTYPE_Q8_0, PAWL_LAYOUT_ROWS, false, 2, PAWL_DIMS(3, 64),
-				 &bytes, NULL), PAWL_OK);
+				 PAWL_DIMS(1, 1, INT64_MAX, 1), &bytes, NULL),
+		PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(pawl_tensor_init(&t, PAWL_DTYPE_Q8_0, PAWL_LAYOUT_ROWS, false, 2,
+				 PAWL_DIMS(3, 64), &bytes, NULL),
+		PAWL_OK);
 	ck_assert_int_eq(bytes, 3 * 2 * 34);
 }
 END_TEST

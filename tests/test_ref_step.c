@@ -57,8 +57,10 @@ tensor_of(const struct subject *s, const struct pawl_type *type)
 	int i;
 
 	for (i = 0; i < type->rank; i++)
-		dims[i] = type->dim[i].sym < 0 ? type->dim[i].base
-					       : type->dim[i].base + type->dim[i].factor * s->symbols[type->dim[i].sym];
+		dims[i] = type->dim[i].sym < 0
+				  ? type->dim[i].base
+				  : type->dim[i].base +
+					    type->dim[i].factor * s->symbols[type->dim[i].sym];
 	return type->layout == PAWL_LAYOUT_K16 ? pawl_test_k16(type->dtype, dims)
 					       : pawl_test_tensor(type->dtype, type->rank, dims);
 }
@@ -117,8 +119,9 @@ slot_memory(struct subject *s, const struct pawl_slot *slot)
 static void
 begin(struct subject *s, const char *statements, int64_t symbol, bool red_zones)
 {
-	const struct pawl_optimize_options options = {
-		.facts = {.max_prologue_rows = 8}, .run = {.bisect = -1, .verify_each = true}, .red_zones = red_zones};
+	const struct pawl_optimize_options options = {.facts = {.max_prologue_rows = 8},
+		.run = {.bisect = -1, .verify_each = true},
+		.red_zones = red_zones};
 	const enum pawl_pass *passes;
 	char text[8192];
 	int n, i, j;
@@ -126,7 +129,8 @@ begin(struct subject *s, const char *statements, int64_t symbol, bool red_zones)
 	memset(s, 0, sizeof(*s));
 	for (i = 0; i < 4; i++)
 		s->symbols[i] = symbol;
-	ck_assert_int_lt(snprintf(text, sizeof(text), "pawl 1\ngraph @t stage values {\n%s}\n", statements),
+	ck_assert_int_lt(
+		snprintf(text, sizeof(text), "pawl 1\ngraph @t stage values {\n%s}\n", statements),
 		(int)sizeof(text));
 	OK(pawl_parse(text, strlen(text), "test", &s->graph, NULL, &err));
 	make_consts(s);
@@ -135,7 +139,8 @@ begin(struct subject *s, const char *statements, int64_t symbol, bool red_zones)
 	OK(pawl_passes_run(s->lowered, passes, n, &options.facts, &options.run, NULL, &err));
 	OK(pawl_interp_new(s->lowered, PAWL_INTERP_PLANNED, &s->interp, &err));
 	for (i = 0; i < s->n; i++)
-		OK(pawl_interp_bind(s->interp, s->consts[i].name, s->consts[i].tensor.data, INT64_MAX, &err));
+		OK(pawl_interp_bind(
+			s->interp, s->consts[i].name, s->consts[i].tensor.data, INT64_MAX, &err));
 	for (i = 0; i < s->lowered->n_symbols; i++)
 		OK(pawl_interp_set_symbol(s->interp, s->lowered->symbols[i].name, symbol, &err));
 	OK(pawl_optimize(s->graph, &options, &s->program, NULL, &err));
@@ -147,7 +152,8 @@ begin(struct subject *s, const char *statements, int64_t symbol, bool red_zones)
 		const struct pawl_step *step = &s->program->steps[i];
 
 		for (j = 0; j < step->n_args; j++)
-			s->args[step->first_arg + j] = (char *)slot_memory(s, &s->program->slots[step->args[j].slot]) +
+			s->args[step->first_arg + j] =
+				(char *)slot_memory(s, &s->program->slots[step->args[j].slot]) +
 				step->args[j].offset;
 	}
 }
@@ -189,7 +195,8 @@ assert_same(const struct pawl_tensor *got, const struct pawl_tensor *want, const
 	for (i = 0; i < pawl_tensor_elems(want); i++) {
 		double x = pawl_test_get(got, i), y = pawl_test_get(want, i);
 
-		ck_assert_msg(x == y || (x != x && y != y), "%s[%d] is %.9g, not %.9g", name, (int)i, x, y);
+		ck_assert_msg(x == y || (x != x && y != y), "%s[%d] is %.9g, not %.9g", name,
+			(int)i, x, y);
 	}
 }
 
@@ -222,12 +229,15 @@ static const char block[] =
 	"%at = const {role=data} : i64[]\n"
 	"%x = gather %table, %ids : f32[3,64]\n"
 	"%n = rms_norm %x, %norm {eps=1e-5} : f32[3,64]\n"
-	"%q = matmul %n, %wq : f32[3,64]\n%kk = matmul %n, %wk : f32[3,32]\n%vv = matmul %n, %wv : f32[3,32]\n"
-	"%qh = reshape %q : f32[3,4,16]\n%kh = reshape %kk : f32[3,2,16]\n%vh = reshape %vv : f32[3,2,16]\n"
+	"%q = matmul %n, %wq : f32[3,64]\n%kk = matmul %n, %wk : f32[3,32]\n%vv = matmul %n, %wv : "
+	"f32[3,32]\n"
+	"%qh = reshape %q : f32[3,4,16]\n%kh = reshape %kk : f32[3,2,16]\n%vh = reshape %vv : "
+	"f32[3,2,16]\n"
 	"%qr = rope %qh, %cos, %sin {pairs=halves} : f32[3,4,16]\n"
 	"%kr = rope %kh, %cos, %sin {pairs=adjacent} : f32[3,2,16]\n"
 	"%kc = cast %kr {dtype=f16} : f16[3,2,16]\n%vc = cast %vh {dtype=f16} : f16[3,2,16]\n"
-	"%kp = permute %kc {perm=[1,0,2]} : f16[2,3,16]\n%vp = permute %vc {perm=[1,0,2]} : f16[2,3,16]\n"
+	"%kp = permute %kc {perm=[1,0,2]} : f16[2,3,16]\n%vp = permute %vc {perm=[1,0,2]} : "
+	"f16[2,3,16]\n"
 	"%ks = reshape %kp : f16[1,2,3,16]\n%vs = reshape %vp : f16[1,2,3,16]\n"
 	"%kw = write_slice %k, %ks, %at {axis=2} : f16[1,2,160,16]@k16\n"
 	"%vw = write_slice %v, %vs, %at {axis=2} : f16[1,2,160,16]\n"
@@ -263,14 +273,18 @@ START_TEST(writes_of_every_kind_end_where_they_should)
 
 	begin(&s,
 		"sym $n : 1 .. 4\n"
-		"%ring = const {role=kv} : f32[6,2]\n%pool = const {role=kv} : f16[5,2,2]\n%fixed = const {role=kv} : i32[3,2]\n"
-		"%x = const {role=data} : f32[$n,2]\n%y = const {role=data} : f32[$n,2,2]\n%z = const {role=data} : i32[2,1]\n"
+		"%ring = const {role=kv} : f32[6,2]\n%pool = const {role=kv} : f16[5,2,2]\n%fixed "
+		"= const {role=kv} : i32[3,2]\n"
+		"%x = const {role=data} : f32[$n,2]\n%y = const {role=data} : f32[$n,2,2]\n%z = "
+		"const {role=data} : i32[2,1]\n"
 		"%at = const {role=data} : i64[]\n%index = const {role=data} : i64[$n]\n"
 		"%neg = neg %x : f32[$n,2]\n"
 		"%w = write_slice_rotating %ring, %neg, %at {axis=0,modulus=5} : f32[6,2]\n"
-		"%h = cast %y {dtype=f16} : f16[$n,2,2]\n%p = write_rows %pool, %h, %index : f16[5,2,2]\n"
+		"%h = cast %y {dtype=f16} : f16[$n,2,2]\n%p = write_rows %pool, %h, %index : "
+		"f16[5,2,2]\n"
 		"%f = write_slice %fixed, %z {start=[1,1]} : i32[3,2]\n"
-		"%c = copy %w : f32[6,2]\noutput %c\noutput %neg\n", 3, false);
+		"%c = copy %w : f32[6,2]\noutput %c\noutput %neg\n",
+		3, false);
 	pawl_tensor_store_i64(&find(&s, "at")->tensor, 0, 1004);
 	for (i = 0; i < 3; i++)
 		pawl_tensor_store_i64(&find(&s, "index")->tensor, i, (int64_t[]){4, -1, 0}[i]);
@@ -287,7 +301,8 @@ START_TEST(a_start_beyond_capacity_writes_nothing)
 	static const struct {
 		int64_t at;
 		enum pawl_status status;
-	} cases[] = {{3, PAWL_CAPACITY}, {-1, PAWL_INVALID_ARGUMENT}, {INT64_MAX, PAWL_CAPACITY}, {2, PAWL_OK}};
+	} cases[] = {{3, PAWL_CAPACITY}, {-1, PAWL_INVALID_ARGUMENT}, {INT64_MAX, PAWL_CAPACITY},
+		{2, PAWL_OK}};
 	struct subject s;
 	size_t i;
 
@@ -296,7 +311,8 @@ START_TEST(a_start_beyond_capacity_writes_nothing)
 		"%x = const {role=data} : f32[2]\n%at = const {role=data} : i64[]\n"
 		"%n = neg %x : f32[2]\n%wa = write_slice %a, %n, %at {axis=0} : f32[8]\n"
 		"%s = slice %wa {start=[0],stop=[2]} : f32[2]\n%m = exp %s : f32[2]\n"
-		"%wb = write_slice %b, %m, %at {axis=0} : f32[4]\noutput %wb\n", 0, false);
+		"%wb = write_slice %b, %m, %at {axis=0} : f32[4]\noutput %wb\n",
+		0, false);
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		pawl_tensor_store_i64(&find(&s, "at")->tensor, 0, cases[i].at);
 		if (!cases[i].status) {
@@ -315,7 +331,9 @@ START_TEST(symbols_are_checked)
 {
 	struct subject s;
 
-	begin(&s, "sym $n : 2 .. 6 % 2\n%x = const {role=data} : f32[$n]\n%y = neg %x : f32[$n]\noutput %y\n",
+	begin(&s,
+		"sym $n : 2 .. 6 % 2\n%x = const {role=data} : f32[$n]\n%y = neg %x : "
+		"f32[$n]\noutput %y\n",
 		2, false);
 	compare(&s);
 	s.symbols[0] = 0;
