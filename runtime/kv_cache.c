@@ -95,7 +95,9 @@ realize_layers(struct pawl_kv_cache *cache, struct pawl_inference_context *conte
 	if (!storages || !graph)
 		status = pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for the graph of a cache");
 	else if (graph->error.status)
-		status = pawl_fail(err, graph->error.status, "%s", graph->error.text);
+		status = pawl_fail(err,
+			graph->error.status == PAWL_OUT_OF_MEMORY ? PAWL_OUT_OF_MEMORY : PAWL_INVALID_ARGUMENT,
+			"a cache of %" PRId64 " positions: %s", cache->shape.max_seq_len, graph->error.text);
 	else if (graph->n_outputs != n)
 		status = pawl_fail(err, PAWL_INTERNAL, "a cache of %d tensors came out as %d", n, graph->n_outputs);
 	else
