@@ -252,12 +252,14 @@ run_plan(const struct pawl_exec_inputs *inputs, void **memory, struct pawl_bindi
 	if (!status)
 		status = pawl_bindings_run(bindings, &env, NULL, err);
 	for (int32_t i = 0; i < program->n_outputs && !status; i++) {
-		const struct pawl_type type =
+		struct pawl_type type =
 			pawl_type_at(&inputs->graph->outputs[i]->type, inputs->symbols);
+		struct pawl_type planned;
+		const void *bytes = pawl_bindings_output(bindings, i, &planned);
 		struct pawl_exec_value *value;
 
-		status = add_tensor(
-			out, &type, pawl_bindings_output(bindings, i, NULL), &value, err);
+		type.layout = planned.layout; /* a copy of state is in rows */
+		status = add_tensor(out, &type, bytes, &value, err);
 		if (!status)
 			name_output(inputs, i, value);
 	}

@@ -1,0 +1,16 @@
+/* Dims and types of a program as text, for people and for runtime/plan_json.h. */
+#ifndef PAWL_RUNTIME_PLAN_TEXT_H
+#define PAWL_RUNTIME_PLAN_TEXT_H
+
+#include "passes/step.h"
+
+#include <stddef.h>
+
+/* As in the text form of graphs: "64", "$T", "2*$T+1"; returns out, which is cut to n bytes. */
+const char *pawl_program_dim_text(
+	const struct pawl_program *program, struct pawl_dim dim, char *out, size_t n);
+/* "f16[1, 3, $T, 64]@k16" */
+const char *pawl_program_type_text(const struct pawl_program *program,
+	const struct pawl_type *type, char *out, size_t n);
+
+#endif

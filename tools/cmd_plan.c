@@ -1,0 +1,127 @@
+#include "tools/commands.h"
+
+#include "ir/parse.h"
+#include "runtime/plan_json.h"
+#include "tools/engine.h"
+#include "tools/input.h"
+#include "tools/plan_print.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct plan {
+	bool json;
+	int64_t seq;
+	int logits; /* enum pawl_logits; -1: not given */
+	struct pawl_engine_options options;
+};
+
+static int
+print(const struct plan *p, const struct pawl_command *command, const struct pawl_plan *plan)
+{
+	struct pawl_error err = {0};
+	char *text;
+
+	if (!p->json) {
+		pawl_plan_print(plan);
+	} else {
+		if (pawl_plan_json(plan, &text, &err))
+			return pawl_report_error(command, &err);
+		fputs(text, stdout);
+		free(text);
+	}
+	return pawl_finish_output(command);
+}
+
+static bool
+is_text(const char *path)
+{
+	size_t n = strlen(path);
+
+	return n >= 5 && !strcmp(path + n - 5, ".pawl");
+}
+
+static enum pawl_status
+plan_text(struct pawl_engine *engine, const char *path, struct pawl_plan **out,
+	struct pawl_error *err)
+{
+	const struct pawl_plan_options options = {
+		.key.precision = (enum pawl_precision)engine->options.precision};
+	struct pawl_graph *graph;
+	enum pawl_status status;
+	char *text;
+	size_t n;
+
+	status = pawl_read_input(path, &text, &n, err);
+	if (status)
+		return status;
+	status = pawl_parse(text, n, path, &graph, NULL, err);
+	free(text);
+	if (status)
+		return status;
+	status = pawl_engine_open_device(engine, err);
+	if (!status)
+		status = pawl_plan_build(graph, engine->device, &options, out, err);
+	pawl_graph_free(graph);
+	return status;
+}
+
+/* The plan that a decoder of the model holds for such a step. */
+static enum pawl_status
+plan_model(struct pawl_engine *engine, const struct plan *p, const char *path,
+	const struct pawl_plan **out, struct pawl_error *err)
+{
+	enum pawl_logits logits = p->logits >= 0 ? (enum pawl_logits)p->logits
+		: p->seq == 1                    ? PAWL_LOGITS_LAST
+						 : PAWL_LOGITS_NONE;
+	int64_t capacity;
+	enum pawl_status status = pawl_model_open_bare(path, &engine->model, err);
+
+	if (!status)
+		status = pawl_engine_capacity(engine, p->seq, &capacity, err);
+	if (!status)
+		status = pawl_engine_start(engine, capacity, 0, err);
+	return status ? status : pawl_decoder_prepare(engine->decoder, p->seq, logits, out, err);
+}
+
+int
+pawl_cmd_plan(int argc, char **argv)
+{
+	struct plan p = {.seq = 1, .logits = -1, .options = PAWL_ENGINE_DEFAULTS};
+	const struct pawl_option options[] = {
+		{"--json", PAWL_OPTION_ON, &p.json, NULL, "as JSON (docs/plan-schema.json)", 0, 0},
+		{"--seq", PAWL_OPTION_INT, &p.seq, "N", "tokens a run takes (default: 1)", 1, 4096},
+		{"--logits", PAWL_OPTION_CHOICE, &p.logits, "none|last|all",
+			"rows of logits (default: last for one token, else none)", 0, 0},
+		PAWL_OPTION_CTX(p.options),
+		PAWL_OPTION_KV(p.options),
+		PAWL_OPTION_TARGET(p.options),
+		PAWL_OPTION_ACTIVATIONS(p.options),
+	};
+	const struct pawl_command command = {"plan", "MODEL|FILE.pawl",
+		"Shows the held plan of a step of a model, or of a graph in text form.  --seq,\n"
+		"--logits, --ctx and --kv are for models.",
+		options, sizeof(options) / sizeof(options[0]), 1, 1};
+	const char *operands[PAWL_MAX_OPERANDS];
+	struct pawl_plan *own = NULL;
+	const struct pawl_plan *plan = NULL;
+	struct pawl_engine engine;
+	struct pawl_error err = {0};
+	enum pawl_status status;
+	int exit_status = pawl_options_parse(&command, argc, argv, operands);
+
+	if (exit_status >= 0)
+		return exit_status;
+	pawl_engine_init(&engine, &command, &p.options);
+	if (is_text(operands[0])) {
+		status = plan_text(&engine, operands[0], &own, &err);
+		plan = own;
+	} else {
+		status = plan_model(&engine, &p, operands[0], &plan, &err);
+	}
+	exit_status = status ? pawl_report_error(&command, &err) : print(&p, &command, plan);
+	pawl_plan_unref(own);
+	pawl_engine_release(&engine);
+	return exit_status;
+}

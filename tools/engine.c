@@ -1,0 +1,82 @@
+#include "tools/engine.h"
+
+#include <inttypes.h>
+
+enum { CTX_STEP = 512 };
+
+static const char *const targets[] = {"ref", "cpu"};
+
+void
+pawl_engine_init(struct pawl_engine *engine, const struct pawl_command *command,
+	const struct pawl_engine_options *options)
+{
+	*engine = (struct pawl_engine){.command = command, .options = *options};
+}
+
+void
+pawl_engine_release(struct pawl_engine *engine)
+{
+	pawl_decoder_free(engine->decoder);
+	pawl_device_unref(engine->device);
+	pawl_model_free(engine->model);
+	*engine = (struct pawl_engine){0};
+}
+
+enum pawl_status
+pawl_engine_open_device(struct pawl_engine *engine, struct pawl_error *err)
+{
+	struct pawl_error reason = {0};
+	enum pawl_status status;
+
+	if (engine->device)
+		return PAWL_OK;
+	if (engine->options.target >= 0)
+		return pawl_device_open(targets[engine->options.target], NULL, &engine->device, err);
+	status = pawl_device_open("cpu", NULL, &engine->device, &reason);
+	if (status != PAWL_ENVIRONMENT)
+		return status ? pawl_fail(err, status, "%s", reason.text) : PAWL_OK;
+	pawl_note(engine->command, "%s; going on with target ref, which is slow", reason.text);
+	return pawl_device_open("ref", NULL, &engine->device, err);
+}
+
+enum pawl_status
+pawl_engine_capacity(
+	struct pawl_engine *engine, int64_t need, int64_t *out, struct pawl_error *err)
+{
+	int64_t made_for = pawl_model_info(engine->model)->n_ctx;
+	int64_t capacity = engine->options.ctx;
+
+	if (!capacity) {
+		capacity = (need + CTX_STEP - 1) / CTX_STEP * CTX_STEP;
+		if (capacity > made_for)
+			capacity = made_for;
+	} else if (capacity > made_for) {
+		pawl_note(engine->command,
+			"--ctx %" PRId64 " is beyond the %" PRId64 " positions the model was made for",
+			capacity, made_for);
+	}
+	if (need > capacity)
+		return pawl_fail(err, PAWL_CAPACITY,
+			"%" PRId64 " positions are needed, the context holds %" PRId64 "%s", need,
+			capacity, engine->options.ctx ? "" : " (--ctx sets it)");
+	*out = capacity;
+	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_engine_start(struct pawl_engine *engine, int64_t capacity, int64_t chunk,
+	struct pawl_error *err)
+{
+	const struct pawl_decoder_options options = {
+		.capacity = capacity,
+		.kv_dtype = engine->options.kv ? PAWL_DTYPE_F32 : PAWL_DTYPE_F16,
+		.precision = (enum pawl_precision)engine->options.precision,
+		.n_threads = (int)engine->options.threads,
+		.prefill_chunk = chunk,
+	};
+	enum pawl_status status = pawl_engine_open_device(engine, err);
+
+	return status ? status
+		      : pawl_decoder_new(pawl_model_source(engine->model), engine->device, &options,
+				&engine->decoder, err);
+}

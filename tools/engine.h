@@ -1,0 +1,72 @@
+/*
+ * What the commands that run a model share: options, the model, the device, the decoder.
+ */
+#ifndef PAWL_TOOLS_ENGINE_H
+#define PAWL_TOOLS_ENGINE_H
+
+#include "models/model.h"
+#include "runtime/decoder.h"
+#include "tools/options.h"
+
+struct pawl_engine_options {
+	int target;    /* of PAWL_ENGINE_TARGETS; -1: not given */
+	int precision; /* enum pawl_precision */
+	int kv;        /* 0: f16, 1: f32 */
+	int64_t threads, ctx; /* 0: not given */
+};
+
+#define PAWL_ENGINE_DEFAULTS {.target = -1}
+
+#define PAWL_ENGINE_TARGETS "ref|cpu"
+
+/* Rows of an option table; o is a struct pawl_engine_options. */
+#define PAWL_OPTION_TARGET(o)                                                                      \
+	{"--target", PAWL_OPTION_CHOICE, &(o).target, PAWL_ENGINE_TARGETS,                         \
+		"what runs the plan: compiled code, or the scalar reference (default: cpu)", 0, 0}
+#define PAWL_OPTION_ACTIVATIONS(o)                                                                 \
+	{"--activations", PAWL_OPTION_CHOICE, &(o).precision, "a16|a8",                            \
+		"rounding of activations in front of quantized weights (default: a16)", 0, 0}
+#define PAWL_OPTION_KV(o)                                                                          \
+	{"--kv", PAWL_OPTION_CHOICE, &(o).kv, "f16|f32", "type of the cache (default: f16)", 0, 0}
+#define PAWL_OPTION_THREADS(o)                                                                     \
+	{"--threads", PAWL_OPTION_INT, &(o).threads, "N",                                          \
+		"(default: what affinity and control groups grant)", 1, PAWL_MAX_THREADS}
+#define PAWL_OPTION_CTX(o)                                                                         \
+	{"--ctx", PAWL_OPTION_INT, &(o).ctx, "N",                                                  \
+		"positions that the cache holds (default: what is needed, in steps of 512)", 1,    \
+		PAWL_ENGINE_MAX_CTX}
+
+#define PAWL_ENGINE_MAX_CTX (INT64_C(1) << 24)
+
+struct pawl_engine {
+	const struct pawl_command *command;
+	struct pawl_engine_options options;
+	struct pawl_model *model;
+	struct pawl_device *device;
+	struct pawl_decoder *decoder;
+};
+
+/* command is where notes come from. */
+void pawl_engine_init(struct pawl_engine *engine, const struct pawl_command *command,
+	const struct pawl_engine_options *options);
+void pawl_engine_release(struct pawl_engine *engine);
+
+/*
+ * The device of --target.  Without the option: cpu, and with a note ref where there is no module
+ * for cpu.
+ */
+enum pawl_status pawl_engine_open_device(struct pawl_engine *engine, struct pawl_error *err);
+
+/*
+ * Capacity for `need` positions: --ctx, else need rounded up to a multiple of 512, at most what the
+ * model was made for.  PAWL_CAPACITY, naming both sizes, when need is more.  A note when --ctx is
+ * beyond what the model was made for.
+ */
+enum pawl_status pawl_engine_capacity(
+	struct pawl_engine *engine, int64_t need, int64_t *out, struct pawl_error *err);
+
+/* Opens the device and makes the decoder of the model; chunk 0 is the runtime's choice. */
+enum pawl_status pawl_engine_start(struct pawl_engine *engine, int64_t capacity, int64_t chunk,
+	struct pawl_error *err);
+
+#endif
