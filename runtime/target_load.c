@@ -40,10 +40,29 @@ holds(const char *folder, size_t n, const char *name, char *out, size_t out_byte
 	return n && length > 0 && (size_t)length < out_bytes && !access(out, F_OK);
 }
 
+/* Where the build leaves modules, seen from a program that was not installed; "" otherwise. */
+static const char *
+build_folder(char *out, size_t n)
+{
+	static const char modules_at[] = "/../plugins/.libs";
+	ssize_t length = readlink("/proc/self/exe", out, n);
+	char *slash = NULL;
+
+	if (length > 0 && (size_t)length < n) {
+		out[length] = 0;
+		slash = strrchr(out, '/');
+	}
+	if (!slash || (size_t)(slash - out) + sizeof(modules_at) > n)
+		return "";
+	memcpy(slash, modules_at, sizeof(modules_at));
+	return out;
+}
+
 static enum pawl_status
 find_module(const char *name, char *out, size_t n, struct pawl_error *err)
 {
-	const char *folders = pawl_env(PAWL_ENV_PLUGIN_PATH);
+	const char *folders = pawl_env(PAWL_ENV_PLUGIN_PATH), *folder;
+	char built[PATH_BYTES];
 
 	for (const char *at = folders; at && *at;) {
 		size_t length = strcspn(at, ":");
@@ -52,6 +71,9 @@ find_module(const char *name, char *out, size_t n, struct pawl_error *err)
 			return PAWL_OK;
 		at += length + (at[length] == ':');
 	}
+	folder = build_folder(built, sizeof(built));
+	if (holds(folder, strlen(folder), name, out, n))
+		return PAWL_OK;
 	if (holds(PAWL_PLUGIN_DIR, strlen(PAWL_PLUGIN_DIR), name, out, n))
 		return PAWL_OK;
 	return pawl_fail(err, PAWL_ENVIRONMENT, "target %s: no target_%s.so in %s%s%s", name, name,
