@@ -1,0 +1,290 @@
+/*
+ * Template MATMUL.  Every call first makes the activations of all rows in its own scratch (unless
+ * they lie ready), then goes over its tiles of 16 columns; the rows of a tile are taken a few at
+ * a time, so that a weight is unpacked once for several of them.
+ */
+#include "codegen/llvm/emit_rows.h"
+#include "codegen/llvm/emit_tile.h"
+#include "codegen/llvm/templates.h"
+
+struct matmul {
+	const struct pawl_operand *x; /* that all matmuls share */
+	struct pawl_activations activations;
+	struct pawl_rows prologue;
+	bool has_prologue;
+	int tile; /* rows at a time */
+};
+
+static bool
+is_same_x(const struct pawl_operand *a, const struct pawl_operand *b)
+{
+	return a->value == b->value && (a->value >= 0 || a->access.arg == b->access.arg);
+}
+
+/* Whether the rows of x lie dense at one distance; *row_bytes is that. */
+static bool
+is_regular(const struct pawl_operand *x, int64_t *row_bytes)
+{
+	const struct pawl_dtype_info *info = pawl_dtype_info(x->access.dtype);
+	int rank = x->type.rank, j;
+	int64_t stride = rank > 1 ? x->access.stride[rank - 2] : 0;
+
+	if (x->value >= 0 || !pawl_access_is_dense(&x->access, rank) || x->access.at_dim >= 0)
+		return false;
+	for (j = rank - 2; j > 0; j--) {
+		if (x->type.dim[j - 1].base != 1 &&
+			x->access.stride[j - 1] != x->access.stride[j] * x->type.dim[j].base)
+			return false;
+	}
+	/* A leading dim of 1 says nothing of the distance. */
+	for (j = rank - 2; j >= 0; j--) {
+		if (x->type.dim[j].base != 1) {
+			stride = x->access.stride[j];
+			break;
+		}
+	}
+	*row_bytes = stride / info->block * info->block_bytes;
+	return true;
+}
+
+/* What x's rows look like to the tiles, and whether they have to be made first. */
+static void
+plan_activations(struct pawl_emit *e, struct matmul *m)
+{
+	const struct pawl_operand *x = m->x;
+	struct pawl_activations *a = &m->activations;
+	int64_t k = pawl_type_row_length(&x->type);
+	int32_t i;
+
+	a->dtype = x->type.dtype;
+	a->rows = pawl_type_rows(&x->type);
+	a->k = k;
+	if (!pawl_type_is_static(&x->type))
+		pawl_emit_refuse(e, "a matmul of a symbolic number of rows");
+	if (is_regular(x, &a->row_bytes) && x->access.dtype == a->dtype &&
+		(a->dtype == PAWL_DTYPE_F32 || pawl_dtype_is_blocked(a->dtype))) {
+		a->base = e->args[x->access.arg];
+	} else {
+		a->row_bytes = pawl_dtype_bytes(a->dtype, k);
+		a->base = pawl_emit_scratch(e, a->rows * a->row_bytes);
+		m->has_prologue = true;
+	}
+	for (i = 0; i < e->step->n_ops; i++) {
+		if (e->step->ops[i].op == PAWL_OP_MATMUL)
+			pawl_activations_need(e, a, e->step->ops[i].inputs[1].access.dtype);
+	}
+}
+
+struct copied_row {
+	const struct pawl_operand *x;
+	LLVMValueRef to;
+};
+
+static void
+visit_copy(struct pawl_emit *e, const struct pawl_position *at, void *arg)
+{
+	const struct copied_row *row = arg;
+	LLVMValueRef column = at->index[row->x->type.rank - 1];
+	LLVMValueRef address = pawl_emit_at(e, row->to, imul(e, column, k64(e, 4)));
+	LLVMValueRef value = pawl_emit_operand(e, row->x, at);
+
+	if (at->mask)
+		pawl_emit_masked_write(e, value, address, 4, at->mask);
+	else
+		pawl_emit_write(e, value, address, 4);
+}
+
+/* x as f32 rows: from the access, or from the op whose row was just evaluated. */
+static void
+copy_row(struct pawl_emit *e, const struct matmul *m, const LLVMValueRef *index, LLVMValueRef to)
+{
+	const struct pawl_type *type = &m->x->type;
+	struct copied_row row = {m->x, to};
+	struct pawl_position at = {.mask = NULL};
+	int j;
+
+	if (m->activations.dtype != PAWL_DTYPE_F32) {
+		pawl_emit_refuse(e, "activations of %s in scattered rows",
+			pawl_dtype_name(m->activations.dtype));
+		return;
+	}
+	for (j = 0; j + 1 < type->rank; j++)
+		at.index[j] = index[j];
+	pawl_emit_columns(e, type->dim[type->rank - 1], type->rank, &at, visit_copy, &row);
+}
+
+static void
+emit_prologue(struct pawl_emit *e, struct matmul *m)
+{
+	const struct pawl_activations *a = &m->activations;
+	int32_t value = m->x->value;
+	LLVMValueRef index[PAWL_MAX_RANK], to;
+	struct pawl_loop loop = {.n = 0};
+
+	/* Every call makes the rows for itself; one of them also stores what others want to read. */
+	e->stores_when = icmp(e, LLVMIntEQ, e->begin, k64(e, 0));
+	if (value >= 0)
+		pawl_rows_add(e, &m->prologue, value, false);
+	pawl_rows_allocate(e, &m->prologue);
+	pawl_loop_begin(e, &loop, k64(e, 0), k64(e, a->rows), 1);
+	to = pawl_emit_at(e, a->base, imul(e, loop.index, k64(e, a->row_bytes)));
+	if (value >= 0) {
+		const struct pawl_type *type = &e->step->ops[value].type;
+
+		pawl_emit_split_row(e, type, loop.index, index);
+		if (e->step->ops[value].op == PAWL_OP_QUANTIZE)
+			m->prologue.blocks[value] = to;
+		pawl_emit_row(e, &m->prologue, index);
+	}
+	if (value < 0 || e->step->ops[value].op != PAWL_OP_QUANTIZE) {
+		pawl_emit_split_row(e, &m->x->type, loop.index, index);
+		copy_row(e, m, index, to);
+	}
+	pawl_loop_end(e, &loop);
+	e->stores_when = NULL;
+}
+
+/*
+ * Stores everything that segment s stores of one row of the result.  Op results may have other
+ * dims than the matmul's (a reshape): the element is the same, only its index is written anew.
+ */
+static void
+store_row(struct pawl_emit *e, int s, LLVMValueRef row, LLVMValueRef column, LLVMValueRef mask)
+{
+	struct pawl_position at = {.mask = mask};
+	int64_t n = pawl_type_row_length(&e->step->ops[e->segments.first[s]].type), length;
+	LLVMValueRef flat;
+	int32_t i;
+
+	pawl_emit_move(e);
+	for (i = 0; i < e->step->n_ops; i++) {
+		const struct pawl_step_op *op = &e->step->ops[i];
+
+		if (e->segments.of[i] != s || !op->n_outs)
+			continue;
+		length = pawl_type_row_length(&op->type);
+		if (length == n) {
+			pawl_emit_split_row(e, &op->type, row, at.index);
+			at.index[op->type.rank - 1] = column;
+		} else {
+			if (length % LANES || n % LANES || mask)
+				pawl_emit_refuse(e, "%s: rows of %lld made of columns of %lld", op->name,
+					(long long)length, (long long)n);
+			flat = iadd(e, imul(e, row, k64(e, n)), column);
+			pawl_emit_split_row(e, &op->type, udiv(e, flat, k64(e, length)), at.index);
+			at.index[op->type.rank - 1] = urem(e, flat, k64(e, length));
+		}
+		pawl_emit_outs(e, i, &at);
+		/* Values at this op's index are not those at the next one's. */
+		pawl_emit_move(e);
+	}
+}
+
+/* n rows from first_row on of one tile of segment s. */
+static void
+emit_rows_of_tile(struct pawl_emit *e, const struct matmul *m, int s, LLVMValueRef unit,
+	LLVMValueRef first_row, int n)
+{
+	int64_t columns = pawl_type_row_length(&e->step->ops[e->segments.first[s]].type);
+	LLVMValueRef acc[PAWL_MAX_BODY_OPS][MAX_TILE];
+	LLVMValueRef column = imul(e, unit, k64(e, LANES)), mask = NULL;
+	int32_t i;
+	int r;
+
+	for (i = 0; i < e->step->n_ops; i++) {
+		if (e->segments.of[i] == s && e->step->ops[i].op == PAWL_OP_MATMUL)
+			pawl_emit_tile(e, &e->step->ops[i], &m->activations, unit, first_row, n, acc[i]);
+	}
+	if (columns % LANES)
+		mask = pawl_emit_mask_below(e, isub(e, k64(e, columns), column));
+	for (r = 0; r < n; r++) {
+		for (i = 0; i < e->step->n_ops; i++) {
+			if (e->segments.of[i] == s && e->step->ops[i].op == PAWL_OP_MATMUL)
+				e->fixed[i] = acc[i][r];
+		}
+		store_row(e, s, iadd(e, first_row, k64(e, r)), column, mask);
+	}
+}
+
+static void
+emit_unit(struct pawl_emit *e, const struct matmul *m, int s, LLVMValueRef unit)
+{
+	int64_t rows = m->activations.rows, whole = rows / m->tile * m->tile;
+	struct pawl_loop loop = {.n = 0};
+
+	if (whole == m->tile) {
+		emit_rows_of_tile(e, m, s, unit, k64(e, 0), m->tile);
+	} else if (whole) {
+		pawl_loop_begin(e, &loop, k64(e, 0), k64(e, whole), m->tile);
+		emit_rows_of_tile(e, m, s, unit, loop.index, m->tile);
+		pawl_loop_end(e, &loop);
+	}
+	if (rows % m->tile)
+		emit_rows_of_tile(e, m, s, unit, k64(e, whole), (int)(rows % m->tile));
+}
+
+/* Rows whose accumulators and operands fit the registers. */
+static int
+rows_at_a_time(const struct pawl_emit *e)
+{
+	switch (e->variant) {
+	case PAWL_CPU_AVX512VNNI:
+	case PAWL_CPU_AVX512:
+		return 8;
+	case PAWL_CPU_AVX2:
+		return 4;
+	case PAWL_CPU_AARCH64:
+		return 4;
+	case PAWL_CPU_BASELINE:
+	case PAWL_N_CPU_VARIANTS:
+		break;
+	}
+	return 2;
+}
+
+static bool
+check_matmuls(struct pawl_emit *e, struct matmul *m)
+{
+	int32_t i;
+
+	for (i = 0; i < e->step->n_ops; i++) {
+		const struct pawl_step_op *op = &e->step->ops[i];
+
+		if (op->op != PAWL_OP_MATMUL)
+			continue;
+		if (!m->x)
+			m->x = &op->inputs[0];
+		if (!is_same_x(m->x, &op->inputs[0]) || op->inputs[1].value >= 0) {
+			pawl_emit_refuse(e, "%s: matmuls of different activations in one step", op->name);
+			return false;
+		}
+	}
+	return m->x != NULL;
+}
+
+void
+pawl_emit_matmul(struct pawl_emit *e)
+{
+	struct matmul m = {.x = NULL};
+	struct pawl_loop loop = {.n = 0};
+	int64_t first = 0, tiles;
+	int s;
+
+	pawl_emit_begin(e, "pawl_phase0");
+	if (!check_matmuls(e, &m))
+		return;
+	m.tile = rows_at_a_time(e);
+	plan_activations(e, &m);
+	if (m.has_prologue)
+		emit_prologue(e, &m);
+	pawl_activations_fill(e, &m.activations);
+	for (s = 0; s < e->segments.n; s++) {
+		tiles = (pawl_type_row_length(&e->step->ops[e->segments.first[s]].type) + LANES - 1) / LANES;
+		pawl_loop_begin(e, &loop, imax(e, isub(e, e->begin, k64(e, first)), k64(e, 0)),
+			imin(e, isub(e, e->end, k64(e, first)), k64(e, tiles)), 1);
+		emit_unit(e, &m, s, loop.index);
+		pawl_loop_end(e, &loop);
+		first += tiles;
+	}
+	pawl_emit_end(e);
+}

@@ -1,0 +1,216 @@
+#include "plugins/cpu_kernels.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codegen/elf_load.h"
+#include "codegen/kernel_key.h"
+#include "codegen/launch.h"
+#include "ir/build_id.h"
+
+#define MODULE_NAME "cpu_compiler.so"
+
+bool
+pawl_cpu_kernels_init(struct pawl_cpu_kernels *kernels, const struct pawl_target_options *options)
+{
+	*kernels = (struct pawl_cpu_kernels){.first = NULL};
+	pthread_mutex_init(&kernels->lock, NULL);
+	if (options && options->module_dir)
+		kernels->module_dir = strdup(options->module_dir);
+	if (options && options->dump_dir)
+		kernels->dump_dir = strdup(options->dump_dir);
+	return !options || ((!options->module_dir || kernels->module_dir) &&
+				   (!options->dump_dir || kernels->dump_dir));
+}
+
+static void
+free_kernel(struct pawl_cpu_kernel *kernel)
+{
+	pawl_code_memory_release(&kernel->memory);
+	free(kernel->key);
+	free(kernel);
+}
+
+void
+pawl_cpu_kernels_release(struct pawl_cpu_kernels *kernels)
+{
+	while (kernels->first) {
+		struct pawl_cpu_kernel *next = kernels->first->next;
+
+		free_kernel(kernels->first);
+		kernels->first = next;
+	}
+	pthread_mutex_destroy(&kernels->lock);
+	free(kernels->module_dir);
+	free(kernels->dump_dir);
+}
+
+void
+pawl_cpu_kernels_counters(const struct pawl_cpu_kernels *kernels, struct pawl_target_counters *out)
+{
+	pthread_mutex_t *lock = (pthread_mutex_t *)&kernels->lock;
+
+	pthread_mutex_lock(lock);
+	*out = kernels->counters;
+	pthread_mutex_unlock(lock);
+}
+
+/* The path of the compiler module: in module_dir, else in the folder of this module. */
+static enum pawl_status
+module_path(const struct pawl_cpu_kernels *kernels, char *path, size_t size, struct pawl_error *err)
+{
+	const char *folder = kernels->module_dir, *end = NULL;
+	Dl_info info;
+	int n;
+
+	if (!folder) {
+		if (!dladdr((void *)(uintptr_t)pawl_cpu_kernels_init, &info) || !info.dli_fname)
+			return pawl_fail(err, PAWL_ENVIRONMENT, "the folder of this module is not known");
+		folder = info.dli_fname;
+		end = strrchr(folder, '/');
+	}
+	n = snprintf(path, size, "%.*s/%s", end ? (int)(end - folder) : (int)strlen(folder), folder,
+		MODULE_NAME);
+	if (n < 0 || (size_t)n >= size)
+		return pawl_fail(err, PAWL_ENVIRONMENT, "the path of %s is too long", MODULE_NAME);
+	return PAWL_OK;
+}
+
+static enum pawl_status
+open_compiler(struct pawl_cpu_kernels *kernels, struct pawl_error *err)
+{
+	const struct pawl_cpu_compiler_api *api;
+	pawl_cpu_compiler_query_fn *query;
+	enum pawl_status status;
+	char path[4096];
+	void *module;
+
+	status = module_path(kernels, path, sizeof(path), err);
+	if (status != PAWL_OK)
+		return status;
+	module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!module)
+		return pawl_fail(err, PAWL_ENVIRONMENT, "cannot open the cpu compiler: %s", dlerror());
+	query = (pawl_cpu_compiler_query_fn *)(uintptr_t)dlsym(module, PAWL_CPU_COMPILER_QUERY);
+	api = query ? query() : NULL;
+	if (!api || api->size < sizeof(*api) || strcmp(api->build_id, pawl_build_id)) {
+		dlclose(module);
+		return pawl_fail(err, PAWL_ENVIRONMENT, "%s is of another build", path);
+	}
+	/* Stays open for good: LLVM does not like to be unloaded. */
+	kernels->compiler = api;
+	return PAWL_OK;
+}
+
+static enum pawl_status
+load(struct pawl_cpu_kernel *kernel, const struct pawl_kernel_object *object, int n_phases,
+	struct pawl_error *err)
+{
+	static const char *const names[] = {PAWL_KERNEL_SCRATCH, PAWL_KERNEL_PHASE_0, PAWL_KERNEL_PHASE_1};
+	enum pawl_code_memory_kind kind = PAWL_CODE_MEMORY_PROTECT;
+	void *found[1 + PAWL_MAX_PHASES];
+	enum pawl_status status;
+	int i;
+
+	status = pawl_elf_load(
+		object->bytes, object->size, kind, names, 1 + n_phases, found, &kernel->memory, err);
+	if (status == PAWL_ENVIRONMENT)
+		status = pawl_elf_load(object->bytes, object->size, PAWL_CODE_MEMORY_TWICE, names,
+			1 + n_phases, found, &kernel->memory, err);
+	if (status != PAWL_OK)
+		return status;
+	memcpy(&kernel->scratch_bytes, found[0], sizeof(kernel->scratch_bytes));
+	for (i = 0; i < n_phases; i++)
+		kernel->phases[i] = (pawl_kernel_fn *)(uintptr_t)found[1 + i];
+	return PAWL_OK;
+}
+
+/* Fills a kernel whose key is set. */
+static enum pawl_status
+compile(struct pawl_cpu_kernels *kernels, const struct pawl_program *program,
+	const struct pawl_step *step, enum pawl_cpu_variant variant, struct pawl_cpu_kernel *kernel,
+	struct pawl_error *err)
+{
+	enum pawl_status status = kernels->compiler ? PAWL_OK : open_compiler(kernels, err);
+	struct pawl_kernel_object object;
+	char dump[4096];
+
+	if (status != PAWL_OK)
+		return status;
+	if (kernels->dump_dir)
+		snprintf(dump, sizeof(dump), "%s/%s-%s-%016" PRIx64, kernels->dump_dir,
+			pawl_template_name(step->template), pawl_cpu_variant_info(variant)->name,
+			kernel->hash);
+	status = kernels->compiler->compile(
+		program, step, variant, kernels->dump_dir ? dump : NULL, &object, err);
+	if (status != PAWL_OK)
+		return status;
+	status = load(kernel, &object, pawl_step_phases(step), err);
+	kernels->compiler->object_free(&object);
+	return status;
+}
+
+static struct pawl_cpu_kernel *
+find(const struct pawl_cpu_kernels *kernels, const char *key, uint64_t hash)
+{
+	struct pawl_cpu_kernel *kernel;
+
+	for (kernel = kernels->first; kernel; kernel = kernel->next) {
+		if (kernel->hash == hash && !strcmp(kernel->key, key))
+			return kernel;
+	}
+	return NULL;
+}
+
+static enum pawl_status
+get_locked(struct pawl_cpu_kernels *kernels, const struct pawl_program *program,
+	const struct pawl_step *step, enum pawl_cpu_variant variant, char *key,
+	const struct pawl_cpu_kernel **out, struct pawl_error *err)
+{
+	uint64_t hash = pawl_kernel_key_hash(key);
+	struct pawl_cpu_kernel *kernel = find(kernels, key, hash);
+	enum pawl_status status;
+
+	if (kernel) {
+		kernels->counters.kernels_shared++;
+		free(key);
+		*out = kernel;
+		return PAWL_OK;
+	}
+	kernel = calloc(1, sizeof(*kernel));
+	if (!kernel) {
+		free(key);
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a kernel");
+	}
+	kernel->key = key;
+	kernel->hash = hash;
+	status = compile(kernels, program, step, variant, kernel, err);
+	if (status != PAWL_OK) {
+		free_kernel(kernel);
+		return status;
+	}
+	kernels->counters.kernel_compiles++;
+	kernel->next = kernels->first;
+	kernels->first = kernel;
+	*out = kernel;
+	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_cpu_kernels_get(struct pawl_cpu_kernels *kernels, const struct pawl_program *program,
+	const struct pawl_step *step, enum pawl_cpu_variant variant, const struct pawl_cpu_kernel **out,
+	struct pawl_error *err)
+{
+	char *key = pawl_kernel_key(step, variant);
+	enum pawl_status status;
+
+	if (!key)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a kernel's key");
+	pthread_mutex_lock(&kernels->lock);
+	status = get_locked(kernels, program, step, variant, key, out, err);
+	pthread_mutex_unlock(&kernels->lock);
+	return status;
+}

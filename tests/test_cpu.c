@@ -1,0 +1,210 @@
+/* Kernels of the CPU target against the reference, bit for bit. */
+#include "tests/cpu_subject.h"
+
+#include <stdio.h>
+
+#include "codegen/cpu_variant.h"
+#include "ir/random.h"
+
+#include "tests/skip.h"
+#include "tests/suites.h"
+
+#ifdef PAWL_HAVE_LLVM
+
+static struct pawl_error err;
+
+/* Every variant that this machine runs; all must be able to. */
+static void
+agrees_everywhere(struct pawl_cpu_subject *s)
+{
+	int v;
+
+	for (v = 0; v < PAWL_N_CPU_VARIANTS; v++) {
+		if (pawl_cpu_can_run((enum pawl_cpu_variant)v))
+			ck_assert_msg(pawl_cpu_subject_agrees(
+					      s, pawl_cpu_variant_info((enum pawl_cpu_variant)v)->name, &err),
+				"declined: %s", err.text);
+	}
+}
+
+static void
+check(const char *statements)
+{
+	struct pawl_cpu_subject s;
+
+	pawl_cpu_subject_begin(&s, statements, 3);
+	agrees_everywhere(&s);
+	pawl_cpu_subject_end(&s);
+}
+
+START_TEST(elementwise_functions)
+{
+	check("%x = const {role=data} : f32[3,37]\n%y = const {role=data} : f32[3,37]\n"
+	      "%a = add %x, %y : f32[3,37]\n%b = silu %a : f32[3,37]\n%c = gelu_tanh %x : f32[3,37]\n"
+	      "%d = div %b, %c : f32[3,37]\n%e = max %d, %y : f32[3,37]\n%f = tanh %e : f32[3,37]\n"
+	      "%g = sigmoid %y : f32[3,37]\n%h = min %f, %g : f32[3,37]\n%i = abs %h : f32[3,37]\n"
+	      "%j = sqrt %i : f32[3,37]\n%k = neg %j : f32[3,37]\n%l = exp %k : f32[3,37]\n"
+	      "%m = relu %l : f32[3,37]\n%n = scale %m {scale=0.3} : f32[3,37]\n"
+	      "%o = sub %n, %x : f32[3,37]\n%p = mul %o, %y : f32[3,37]\noutput %p\noutput %e\n");
+}
+END_TEST
+
+START_TEST(casts_copies_and_strides)
+{
+	check("%x = const {role=data} : f32[3,5,33]\n%h = const {role=data} : f16[3,5,33]\n"
+	      "%b = const {role=data} : bf16[3,5,33]\n%i = const {role=data} : i32[3,5,33]\n"
+	      "%a = cast %x {dtype=f16} : f16[3,5,33]\n%c = cast %x {dtype=bf16} : bf16[3,5,33]\n"
+	      "%d = cast %h {dtype=f32} : f32[3,5,33]\n%e = cast %b {dtype=f32} : f32[3,5,33]\n"
+	      "%f = add %d, %e : f32[3,5,33]\n%p = permute %f {perm=[1,2,0]} : f32[5,33,3]\n"
+	      "%q = neg %p : f32[5,33,3]\n%s = slice %x {start=[0,1,7],stop=[3,4,30]} : f32[3,3,23]\n"
+	      "%t = silu %s : f32[3,3,23]\n%j = copy %i : i32[3,5,33]\n"
+	      "%v = slice %x {start=[0,0,4],stop=[3,5,5]} : f32[3,5,1]\n"
+	      "%w = broadcast %v : f32[3,5,33]\n%y = mul %w, %x : f32[3,5,33]\n"
+	      "output %a\noutput %c\noutput %q\noutput %t\noutput %j\noutput %y\n");
+}
+END_TEST
+
+START_TEST(ropes)
+{
+	static const int widths[] = {64, 32, 24, 6};
+	char text[2048];
+	size_t i;
+
+	for (i = 0; i < sizeof(widths) / sizeof(*widths); i++) {
+		snprintf(text, sizeof(text),
+			"%%x = const {role=data} : f32[3,2,64]\n%%c = const {role=data} : f32[3,%d]\n"
+			"%%s = const {role=data} : f32[3,%d]\n"
+			"%%a = rope %%x, %%c, %%s {pairs=halves} : f32[3,2,64]\n"
+			"%%b = rope %%x, %%c, %%s {pairs=adjacent} : f32[3,2,64]\n"
+			"%%d = scale %%x {scale=0.5} : f32[3,2,64]\n"
+			"%%e = rope %%d, %%c, %%s {pairs=halves} : f32[3,2,64]\n"
+			"output %%a\noutput %%b\noutput %%e\n",
+			widths[i], widths[i]);
+		check(text);
+	}
+}
+END_TEST
+
+START_TEST(rows)
+{
+	static const int lengths[] = {1, 16, 17, 96, 200};
+	char text[2048];
+	size_t i;
+	int n;
+
+	for (i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		n = lengths[i];
+		snprintf(text, sizeof(text),
+			"%%x = const {role=data} : f32[3,%d]\n%%y = const {role=data} : f32[3,%d]\n"
+			"%%w = const {role=weight} : f32[%d]\n%%b = const {role=weight} : f32[%d]\n"
+			"%%a = add %%x, %%y : f32[3,%d]\n%%n = rms_norm %%a, %%w {eps=1e-5} : f32[3,%d]\n"
+			"%%l = layer_norm %%n, %%w, %%b {eps=1e-6} : f32[3,%d]\n"
+			"%%s = softmax %%l : f32[3,%d]\n%%t = mul %%s, %%y : f32[3,%d]\n"
+			"%%m = argmax %%t : i32[3]\n"
+			"output %%a\noutput %%l\noutput %%t\noutput %%m\n",
+			n, n, n, n, n, n, n, n, n);
+		check(text);
+	}
+}
+END_TEST
+
+static const char *const weight_types[] = {"f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1",
+	"q8_0", "q4_k", "q5_k", "q6_k"};
+
+enum { N_WEIGHT_TYPES = sizeof(weight_types) / sizeof(*weight_types) };
+
+static void
+check_matmul(int rows, const char *type, int n, bool is_a8, bool rows_only)
+{
+	struct pawl_cpu_subject s;
+	char text[2048];
+
+	snprintf(text, sizeof(text),
+		"%%x = const {role=data} : f32[%d,256]\n%%g = const {role=weight} : f32[256]\n"
+		"%%w = const {role=weight} : %s[%d,256]\n%%r = const {role=data} : f32[%d,%d]\n"
+		"%%b = const {role=weight} : f32[%d]\n"
+		"%%h = rms_norm %%x, %%g {eps=1e-5} : f32[%d,256]\n"
+		"%%y = matmul %%h, %%w : f32[%d,%d]\n%%bb = broadcast %%b : f32[%d,%d]\n"
+		"%%z = add %%y, %%bb : f32[%d,%d]\n%%o = add %%z, %%r : f32[%d,%d]\noutput %%o\n",
+		rows, type, n, rows, n, n, rows, rows, n, rows, n, rows, n, rows, n);
+	pawl_cpu_subject_begin(&s, text, 1);
+	s.is_a8 = is_a8;
+	s.rows_only = rows_only;
+	agrees_everywhere(&s);
+	pawl_cpu_subject_end(&s);
+}
+
+START_TEST(matmul_of_every_weight_type)
+{
+	static const struct {
+		int rows, n;
+	} shapes[] = {{1, 48}, {3, 35}, {9, 16}};
+	size_t i;
+
+	for (i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+		check_matmul(shapes[i].rows, weight_types[_i], shapes[i].n, false, false);
+		check_matmul(shapes[i].rows, weight_types[_i], shapes[i].n, true, false);
+	}
+	check_matmul(3, weight_types[_i], 35, false, true);
+	check_matmul(1, weight_types[_i], 35, true, true);
+}
+END_TEST
+
+START_TEST(matmuls_that_share_their_input)
+{
+	check("%x = const {role=data} : f32[3,64]\n%g = const {role=weight} : f32[64]\n"
+	      "%wq = const {role=weight} : q4_0[64,64]\n%wk = const {role=weight} : q5_1[24,64]\n"
+	      "%wv = const {role=weight} : q8_0[24,64]\n%wg = const {role=weight} : q4_1[96,64]\n"
+	      "%wu = const {role=weight} : q4_1[96,64]\n%wd = const {role=weight} : q4_1[64,96]\n"
+	      "%n = rms_norm %x, %g {eps=1e-5} : f32[3,64]\n"
+	      "%q = matmul %n, %wq : f32[3,64]\n%k = matmul %n, %wk : f32[3,24]\n"
+	      "%v = matmul %n, %wv : f32[3,24]\n%up = matmul %n, %wu : f32[3,96]\n"
+	      "%ga = matmul %n, %wg : f32[3,96]\n%s = silu %ga : f32[3,96]\n%m = mul %s, %up : f32[3,96]\n"
+	      "%d = matmul %m, %wd : f32[3,64]\n%o = add %d, %x : f32[3,64]\n"
+	      "output %q\noutput %k\noutput %v\noutput %o\n");
+}
+END_TEST
+
+START_TEST(gathers_of_every_weight_type)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text),
+		"%%t = const {role=weight} : %s[10,256]\n%%i = const {role=data} : u32[3]\n"
+		"%%x = gather %%t, %%i : f32[3,256]\n%%y = scale %%x {scale=1.7} : f32[3,256]\noutput %%y\n",
+		weight_types[_i]);
+	check(text);
+}
+END_TEST
+
+#else
+
+START_TEST(kernels)
+{
+	pawl_skip("kernels", "built without llvm");
+}
+END_TEST
+
+#endif
+
+Suite *
+pawl_cpu_suite(void)
+{
+	Suite *suite = suite_create("cpu");
+	TCase *tcase = tcase_create("cpu");
+
+	tcase_set_timeout(tcase, 120);
+#ifdef PAWL_HAVE_LLVM
+	tcase_add_test(tcase, elementwise_functions);
+	tcase_add_test(tcase, casts_copies_and_strides);
+	tcase_add_test(tcase, ropes);
+	tcase_add_test(tcase, rows);
+	tcase_add_loop_test(tcase, matmul_of_every_weight_type, 0, N_WEIGHT_TYPES);
+	tcase_add_test(tcase, matmuls_that_share_their_input);
+	tcase_add_loop_test(tcase, gathers_of_every_weight_type, 0, N_WEIGHT_TYPES);
+#else
+	tcase_add_test(tcase, kernels);
+#endif
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
