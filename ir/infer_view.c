@@ -54,16 +54,20 @@ check_reshaped(const struct pawl_infer_call *c)
 {
 	const struct pawl_type *x = pawl_infer_in(c, 0), *y = c->type;
 	int at_x = symbolic_axis(x), at_y = symbolic_axis(y);
+	int64_t before_x, before_y;
 
 	if (n_symbolic(x) > 1 || n_symbolic(x) != n_symbolic(y))
 		return pawl_infer_fail(c, "one symbolic axis at most, which stays");
 	if (n_symbolic(x) == 1 && !pawl_dim_equal(x->dim[at_x], y->dim[at_y]))
 		return pawl_infer_fail(c, "the symbolic dim does not stay as it is");
-	if (elems_between(x, 0, at_x) != elems_between(y, 0, at_y) ||
+	before_x = elems_between(x, 0, at_x);
+	before_y = elems_between(y, 0, at_y);
+	if (n_symbolic(x) == 0 && before_x != before_y)
+		return pawl_infer_fail(
+			c, "%" PRId64 " elements do not make %" PRId64, before_x, before_y);
+	if (before_x != before_y ||
 		elems_between(x, at_x + 1, x->rank) != elems_between(y, at_y + 1, y->rank))
-		return pawl_infer_fail(c, "%" PRId64 " elements do not make %" PRId64,
-			elems_between(x, 0, at_x) * elems_between(x, at_x + 1, x->rank),
-			elems_between(y, 0, at_y) * elems_between(y, at_y + 1, y->rank));
+		return pawl_infer_fail(c, "elements move across the symbolic axis");
 	return PAWL_OK;
 }
 

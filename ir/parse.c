@@ -178,9 +178,13 @@ pawl_parser_want_int(
 
 	if (!pawl_parser_want_kind(p, PAWL_TOKEN_NUMBER, wanted, &token))
 		return false;
-	if (!pawl_parse_int(token.text, token.n, out) || *out < low || *out > high)
+	if (!pawl_parse_int(token.text, token.n, out) || *out < low || *out > high) {
+		if (low == high)
+			return pawl_parser_fail(p, PAWL_INVALID_TEXT, token.line, token.column,
+				"%s is %" PRId64, wanted, low);
 		return pawl_parser_fail(p, PAWL_INVALID_TEXT, token.line, token.column,
 			"%s is an integer of %" PRId64 " .. %" PRId64, wanted, low, high);
+	}
 	return true;
 }
 
@@ -285,6 +289,7 @@ static bool
 parse_symbol(struct pawl_parser *p)
 {
 	char name[PAWL_MAX_NAME + 1];
+	const char *fault;
 	struct pawl_token token, range;
 	int64_t min, max, multiple = 1;
 
@@ -308,6 +313,10 @@ parse_symbol(struct pawl_parser *p)
 	name[token.n] = '\0';
 	if (pawl_graph_add_symbol(p->graph, name, min, max, multiple) < 0)
 		return pawl_parser_no_memory(p);
+	fault = pawl_symbol_fault(&p->graph->symbols[p->graph->n_symbols - 1]);
+	if (fault)
+		return pawl_parser_fail(p, PAWL_INVALID_GRAPH, token.line, token.column,
+			"symbol $%s %s", name, fault);
 	return pawl_parser_want_line_end(p);
 }
 

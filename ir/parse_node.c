@@ -6,6 +6,7 @@
 #include "ir/print.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,6 +116,8 @@ static bool
 parse_word(struct pawl_parser *p, enum pawl_attr attr, int *out)
 {
 	const char *word;
+	char words[100] = "one of ";
+	size_t n = strlen(words);
 	int i;
 
 	for (i = 0; (word = pawl_attr_word(attr, i)); i++) {
@@ -125,8 +128,9 @@ parse_word(struct pawl_parser *p, enum pawl_attr attr, int *out)
 			return true;
 		}
 	}
-	return pawl_parser_fail(p, PAWL_INVALID_TEXT, p->token.line, p->token.column,
-		"not a word that '%s' takes", pawl_attr_info(attr)->name);
+	for (i = 0; (word = pawl_attr_word(attr, i)) && n < sizeof(words); i++)
+		n += (size_t)snprintf(words + n, sizeof(words) - n, "%s%s", i ? ", " : "", word);
+	return pawl_parser_expected(p, words);
 }
 
 static bool

@@ -80,10 +80,21 @@ label_of(const struct pawl_node *node, struct label *label)
 	return label->text;
 }
 
+const char *
+pawl_symbol_fault(const struct pawl_symbol *s)
+{
+	if (s->min < 0 || s->max < s->min || s->max > max_symbol)
+		return "has no range within 0 .. 2^40";
+	if (s->multiple < 1 || s->max / s->multiple * s->multiple < s->min)
+		return "has no multiple of its divisor in its range";
+	return NULL;
+}
+
 static void
 check_symbols(struct verifier *v)
 {
 	const struct pawl_graph *graph = v->graph;
+	const char *fault;
 	int32_t i;
 
 	if (!pawl_name_is_valid(graph->name))
@@ -96,11 +107,9 @@ check_symbols(struct verifier *v)
 				i);
 		else if (pawl_graph_find_symbol(graph, s->name, strlen(s->name)) != i)
 			report(v, NULL, "symbol $%.70s is declared twice", s->name);
-		if (s->min < 0 || s->max < s->min || s->max > max_symbol || s->multiple < 1)
-			report(v, NULL, "symbol $%.70s has no range within 0 .. 2^40", s->name);
-		else if (s->max / s->multiple * s->multiple < s->min)
-			report(v, NULL, "symbol $%.70s has no multiple of %" PRId64 " in its range",
-				s->name, s->multiple);
+		fault = pawl_symbol_fault(s);
+		if (fault)
+			report(v, NULL, "symbol $%.70s %s", s->name, fault);
 	}
 }
 
@@ -343,7 +352,8 @@ check_groups(struct verifier *v)
 			continue;
 		if (runs != (node->group >= 0)) {
 			report(v, node,
-				runs ? "belongs to no group" : "runs in no group, but has one");
+				runs ? "belongs to no group"
+				     : "belongs to a group, but never runs");
 			continue;
 		}
 		if (!runs || node->group == open)

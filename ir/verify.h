@@ -20,6 +20,9 @@ struct pawl_diagnostics {
 
 void pawl_diagnostics_release(struct pawl_diagnostics *diagnostics);
 
+/* "has no ...", or NULL when the range is sane. */
+const char *pawl_symbol_fault(const struct pawl_symbol *symbol);
+
 /*
  * PAWL_OK, or PAWL_INVALID_GRAPH with the first error (with line:column where the node came
  * from text) in err and all of them in *all (may be NULL).
