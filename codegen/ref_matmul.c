@@ -1,20 +1,22 @@
 /* Reference of matmul and batch_matmul. */
 #include "codegen/ref_ops.h"
 
+#include "codegen/ref_packed.h"
 #include "ir/dots.h"
 
-/* Dot product of a stored row of w with row `row` of x, whose f32 form `piece` holds. */
+/* Row i of w with x: k activations of the given form. */
 static float
-dot(const struct pawl_tensor *w, const char *w_row, const struct pawl_tensor *x, int64_t row,
-	const float *piece)
+dot(const struct pawl_tensor *w, int64_t i, enum pawl_dtype x_dtype, const void *x)
 {
 	int64_t k = pawl_tensor_row_length(w);
 
-	if (x->dtype == PAWL_DTYPE_A16)
-		return pawl_dot_a16(w->dtype, w_row, (const void *)pawl_tensor_row(x, row), k);
-	if (x->dtype == PAWL_DTYPE_A8)
-		return pawl_dot_a8(w->dtype, w_row, (const void *)pawl_tensor_row(x, row), k);
-	return pawl_dot_float(w->dtype, w_row, piece, k);
+	if (w->layout == PAWL_LAYOUT_TILE16)
+		return pawl_packed_dot(w->dtype, w->data, k, i, x_dtype, x);
+	if (x_dtype == PAWL_DTYPE_A16)
+		return pawl_dot_a16(w->dtype, pawl_tensor_row(w, i), x, k);
+	if (x_dtype == PAWL_DTYPE_A8)
+		return pawl_dot_a8(w->dtype, pawl_tensor_row(w, i), x, k);
+	return pawl_dot_float(w->dtype, pawl_tensor_row(w, i), x, k);
 }
 
 enum pawl_status
@@ -24,14 +26,18 @@ pawl_ref_MATMUL(const struct pawl_ref_call *call, struct pawl_error *err)
 	int64_t n = w->dim[0], k = w->dim[1], row, i;
 	float *piece = call->scratch, *y = piece + k;
 
-	if (w->layout != PAWL_LAYOUT_ROWS || (k > 0 && w->stride[1] != 1))
+	if (w->layout == PAWL_LAYOUT_ROWS && w->stride[1] != 1)
 		return pawl_fail(
 			err, PAWL_UNSUPPORTED, "matmul: the rows of the weights are not dense");
 	for (row = 0; row < pawl_tensor_rows(x); row++) {
+		const void *x_row = piece;
+
 		if (x->dtype == PAWL_DTYPE_F32)
 			pawl_tensor_load_f32(x, row, 0, k, piece);
+		else
+			x_row = pawl_tensor_row(x, row);
 		for (i = 0; i < n; i++)
-			y[i] = dot(w, pawl_tensor_row(w, i), x, row, piece);
+			y[i] = dot(w, i, x->dtype, x_row);
 		pawl_tensor_store_f32(call->out, row, 0, n, y);
 	}
 	return PAWL_OK;

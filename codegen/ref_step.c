@@ -194,7 +194,8 @@ measure_op(const struct pawl_step *step, int32_t i, const int64_t *symbols, int6
 
 		if (operand->value >= i)
 			return pawl_fail(err, PAWL_INTERNAL, "input %" PRId32 " comes later", j);
-		if (operand->value < 0 && operand->access.layout == PAWL_LAYOUT_TILE16)
+		if (operand->value < 0 && operand->access.layout == PAWL_LAYOUT_TILE16 &&
+			op->op != PAWL_OP_MATMUL)
 			return pawl_fail(err, PAWL_UNSUPPORTED, "input %" PRId32 " is packed", j);
 		status = describe(&operand->type, symbols, &inputs[j], &bytes, err);
 	}

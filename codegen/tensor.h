@@ -18,7 +18,7 @@
 struct pawl_tensor {
 	char *data;
 	enum pawl_dtype dtype;
-	enum pawl_layout layout; /* ROWS or K16 */
+	enum pawl_layout layout; /* TILE16 only as the weight of a planned matmul */
 	bool wide;               /* float types only; strides count doubles */
 	int rank;
 	int64_t dim[PAWL_MAX_RANK], stride[PAWL_MAX_RANK];

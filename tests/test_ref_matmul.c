@@ -4,9 +4,11 @@
  */
 #include "tests/tensors.h"
 
+#include "codegen/pack.h"
 #include "tests/suites.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #define EXACT 1e-14
 
@@ -119,6 +121,49 @@ START_TEST(matmul_of_quantized_activations_is_nearly_exact)
 }
 END_TEST
 
+/* Packing is lossless: rows and tiles give the same bits, whatever the activations. */
+START_TEST(packed_weights_give_the_same_bits)
+{
+	static const enum pawl_dtype acts[] = {PAWL_DTYPE_F32, PAWL_DTYPE_A16, PAWL_DTYPE_A8};
+	const int64_t n = 35;
+	struct pawl_attrs attrs = pawl_attrs_default();
+	int dtype, a, tested = 0;
+
+	for (dtype = 0; dtype < 3 * PAWL_N_DTYPES; dtype++) {
+		const struct pawl_dtype_info *info = pawl_dtype_info(dtype / 3);
+		bool is_quantized = info->kind == PAWL_KIND_QUANT;
+		int64_t k = is_quantized ? 2 * info->block : 37;
+		struct pawl_tensor x, in[2], out, of_packed;
+		char *packed;
+
+		a = dtype % 3;
+		if (!is_quantized && (info->kind != PAWL_KIND_FLOAT || a))
+			continue;
+		tested++;
+		x = pawl_test_tensor(PAWL_DTYPE_F32, 2, PAWL_DIMS(2, k));
+		in[0] = a ? pawl_test_tensor(acts[a], 2, PAWL_DIMS(2, k)) : x;
+		in[1] = pawl_test_tensor(dtype / 3, 2, PAWL_DIMS(n, k));
+		out = pawl_test_tensor(PAWL_DTYPE_F32, 2, PAWL_DIMS(2, n));
+		of_packed = pawl_test_tensor(PAWL_DTYPE_F32, 2, PAWL_DIMS(2, n));
+		attrs.dtype = acts[a];
+		pawl_test_fill(&x, 3.0);
+		pawl_test_fill(&in[1], 1.0);
+		if (a)
+			pawl_test_run(false, PAWL_OP_QUANTIZE, &attrs, &x, 1, &in[0]);
+		pawl_test_run(false, PAWL_OP_MATMUL, NULL, in, 2, &out);
+		packed = malloc((size_t)pawl_pack_bytes(in[1].dtype, n, k));
+		ck_assert_ptr_nonnull(packed);
+		pawl_pack_tiles(in[1].dtype, n, k, in[1].data, packed, 0, 3);
+		in[1].data = packed;
+		in[1].layout = PAWL_LAYOUT_TILE16;
+		pawl_test_run(false, PAWL_OP_MATMUL, NULL, in, 2, &of_packed);
+		ck_assert_mem_eq(of_packed.data, out.data, (size_t)(2 * n) * sizeof(float));
+		free(packed);
+	}
+	ck_assert_int_eq(tested, 3 + 3 * 8);
+}
+END_TEST
+
 START_TEST(batch_matmul_multiplies_each_batch)
 {
 	static const enum pawl_dtype dtypes[] = {PAWL_DTYPE_F32, PAWL_DTYPE_F16};
@@ -164,6 +209,7 @@ pawl_ref_matmul_suite(void)
 	tcase_add_checked_fixture(tcase, pawl_tensors_begin, pawl_tensors_end);
 	tcase_add_test(tcase, matmul_sums_every_weight_type);
 	tcase_add_test(tcase, matmul_of_quantized_activations_is_nearly_exact);
+	tcase_add_test(tcase, packed_weights_give_the_same_bits);
 	tcase_add_test(tcase, batch_matmul_multiplies_each_batch);
 	suite_add_tcase(suite, tcase);
 	return suite;

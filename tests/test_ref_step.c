@@ -3,9 +3,11 @@
  * graph it was lowered from means, and its kv memory ends alike.
  */
 #include "codegen/interp.h"
+#include "codegen/pack.h"
 #include "codegen/ref_step.h"
 #include "ir/fpenv.h"
 #include "ir/parse.h"
+#include "ir/random.h"
 #include "passes/optimize.h"
 #include "passes/run.h"
 
@@ -16,14 +18,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CONSTS = 32 };
+enum { MAX_CONSTS = 256, MAX_SYMBOLS = 8 };
 
 /* A graph with memory for its consts, twice for kv: one for each interpreter. */
 struct subject {
 	struct pawl_graph *graph, *lowered;
 	struct pawl_program *program;
 	struct pawl_interp *interp;
-	int64_t symbols[4];
+	int64_t symbols[MAX_SYMBOLS];
 	int n;
 	struct memory {
 		const char *name;
@@ -65,8 +67,9 @@ tensor_of(const struct subject *s, const struct pawl_type *type)
 					       : pawl_test_tensor(type->dtype, type->rank, dims);
 }
 
+/* seed 0: floats about 1, integers 0; else as pawl_random_fill_const does. */
 static void
-make_consts(struct subject *s)
+make_consts(struct subject *s, uint64_t seed)
 {
 	const struct pawl_node *node;
 
@@ -75,17 +78,31 @@ make_consts(struct subject *s)
 
 		if (node->op != PAWL_OP_CONST || node->attrs.role == PAWL_ROLE_LITERAL)
 			continue;
+		ck_assert_int_lt(s->n++, MAX_CONSTS);
 		m->name = node->name;
 		m->tensor = tensor_of(s, &node->type);
-		if (pawl_dtype_info(node->type.dtype)->kind != PAWL_KIND_INT)
+		if (seed)
+			OK(pawl_random_fill_const(
+				s->graph, node, seed, s->symbols, m->tensor.data, &err));
+		else if (pawl_dtype_info(node->type.dtype)->kind != PAWL_KIND_INT)
 			pawl_test_fill(&m->tensor, 1.0);
 		m->of_program = m->tensor;
 		if (node->attrs.role == PAWL_ROLE_KV) {
 			m->of_program = tensor_of(s, &node->type);
 			pawl_tensor_copy(&m->tensor, &m->of_program);
 		}
-		s->n++;
 	}
+}
+
+static void *
+packed(const struct pawl_tensor *w)
+{
+	int64_t bytes = pawl_pack_bytes(w->dtype, w->dim[0], w->dim[1]);
+	struct pawl_tensor memory = pawl_test_tensor(PAWL_DTYPE_I8, 1, &bytes);
+
+	pawl_pack_tiles(w->dtype, w->dim[0], w->dim[1], w->data, memory.data, 0,
+		(w->dim[0] + PAWL_TILE_ROWS - 1) / PAWL_TILE_ROWS);
+	return memory.data;
 }
 
 /* Memory of a slot as the runtime would place it. */
@@ -97,6 +114,9 @@ slot_memory(struct subject *s, const struct pawl_slot *slot)
 
 	switch (slot->role) {
 	case PAWL_SLOT_WEIGHT:
+		if (slot->type.layout == PAWL_LAYOUT_TILE16)
+			return packed(&find(s, slot->name)->tensor);
+		return find(s, slot->name)->tensor.data;
 	case PAWL_SLOT_KV:
 	case PAWL_SLOT_DATA:
 		return find(s, slot->name)->of_program.data;
@@ -116,33 +136,29 @@ slot_memory(struct subject *s, const struct pawl_slot *slot)
 	return NULL;
 }
 
+/* Takes s->graph and s->symbols as they are. */
 static void
-begin(struct subject *s, const char *statements, int64_t symbol, bool red_zones)
+set_up(struct subject *s, uint64_t seed, bool red_zones)
 {
 	const struct pawl_optimize_options options = {.facts = {.max_prologue_rows = 8},
 		.run = {.bisect = -1, .verify_each = true},
 		.red_zones = red_zones};
 	const enum pawl_pass *passes;
-	char text[8192];
 	int n, i, j;
 
-	memset(s, 0, sizeof(*s));
-	for (i = 0; i < 4; i++)
-		s->symbols[i] = symbol;
-	ck_assert_int_lt(
-		snprintf(text, sizeof(text), "pawl 1\ngraph @t stage values {\n%s}\n", statements),
-		(int)sizeof(text));
-	OK(pawl_parse(text, strlen(text), "test", &s->graph, NULL, &err));
-	make_consts(s);
+	make_consts(s, seed);
 	OK(pawl_graph_clone(s->graph, &s->lowered, &err));
 	passes = pawl_pipeline(&n);
 	OK(pawl_passes_run(s->lowered, passes, n, &options.facts, &options.run, NULL, &err));
 	OK(pawl_interp_new(s->lowered, PAWL_INTERP_PLANNED, &s->interp, &err));
-	for (i = 0; i < s->n; i++)
-		OK(pawl_interp_bind(
-			s->interp, s->consts[i].name, s->consts[i].tensor.data, INT64_MAX, &err));
+	for (i = 0; i < s->n; i++) {
+		if (pawl_graph_find(s->lowered, s->consts[i].name))
+			OK(pawl_interp_bind(s->interp, s->consts[i].name, s->consts[i].tensor.data,
+				INT64_MAX, &err));
+	}
 	for (i = 0; i < s->lowered->n_symbols; i++)
-		OK(pawl_interp_set_symbol(s->interp, s->lowered->symbols[i].name, symbol, &err));
+		OK(pawl_interp_set_symbol(
+			s->interp, s->lowered->symbols[i].name, s->symbols[i], &err));
 	OK(pawl_optimize(s->graph, &options, &s->program, NULL, &err));
 	s->memory = aligned_alloc(64, ((size_t)s->program->scratch_bytes + 64) / 64 * 64);
 	s->args = calloc((size_t)s->program->n_args + 1, sizeof(*s->args));
@@ -156,6 +172,22 @@ begin(struct subject *s, const char *statements, int64_t symbol, bool red_zones)
 				(char *)slot_memory(s, &s->program->slots[step->args[j].slot]) +
 				step->args[j].offset;
 	}
+}
+
+static void
+begin(struct subject *s, const char *statements, int64_t symbol, bool red_zones)
+{
+	char text[8192];
+	int i;
+
+	*s = (struct subject){0};
+	for (i = 0; i < MAX_SYMBOLS; i++)
+		s->symbols[i] = symbol;
+	ck_assert_int_lt(
+		snprintf(text, sizeof(text), "pawl 1\ngraph @t stage values {\n%s}\n", statements),
+		(int)sizeof(text));
+	OK(pawl_parse(text, strlen(text), "test", &s->graph, NULL, &err));
+	set_up(s, 0, red_zones);
 }
 
 static void
@@ -210,8 +242,12 @@ compare(struct subject *s)
 	OK(run_program(s));
 	for (i = 0; i < s->graph->n_outputs; i++) {
 		const struct pawl_tensor *want = pawl_interp_output(s->interp, i);
-		struct pawl_tensor got = *want;
+		const struct pawl_type *type = &s->lowered->outputs[i]->type;
+		struct pawl_tensor got;
+		int64_t bytes;
 
+		OK(pawl_tensor_init(&got, type->dtype, type->layout, false, want->rank, want->dim,
+			&bytes, &err));
 		got.data = slot_memory(s, &s->program->slots[s->program->outputs[i]]);
 		assert_same(&got, want, "output");
 	}
@@ -346,6 +382,35 @@ START_TEST(symbols_are_checked)
 }
 END_TEST
 
+/* Whatever passes and lowering make of a graph, the program has its bits. */
+START_TEST(random_graphs_keep_their_bits)
+{
+	const struct pawl_random_options options = {
+		.flavours =
+			_i % 2 ? PAWL_RANDOM_DEFAULT | PAWL_RANDOM_SYMBOLIC : PAWL_RANDOM_DEFAULT};
+	uint64_t seed;
+	int i;
+
+	for (seed = 1 + 20 * (uint64_t)_i; seed < 21 + 20 * (uint64_t)_i; seed++) {
+		struct subject s = {0};
+
+		OK(pawl_random_graph(seed, &options, &s.graph, &err));
+		ck_assert_int_le(s.graph->n_symbols, MAX_SYMBOLS);
+		for (i = 0; i < s.graph->n_symbols; i++) {
+			const struct pawl_symbol *symbol = &s.graph->symbols[i];
+			int64_t n = (symbol->max - symbol->min) / symbol->multiple + 1;
+
+			s.symbols[i] = symbol->min + (int64_t)seed % n * symbol->multiple;
+		}
+		set_up(&s, seed, false);
+		compare(&s);
+		end(&s);
+		pawl_tensors_end();
+		pawl_tensors_begin();
+	}
+}
+END_TEST
+
 Suite *
 pawl_ref_step_suite(void)
 {
@@ -357,6 +422,7 @@ pawl_ref_step_suite(void)
 	tcase_add_test(tcase, writes_of_every_kind_end_where_they_should);
 	tcase_add_test(tcase, a_start_beyond_capacity_writes_nothing);
 	tcase_add_test(tcase, symbols_are_checked);
+	tcase_add_loop_test(tcase, random_graphs_keep_their_bits, 0, 6);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
