@@ -113,14 +113,14 @@ drop_weight(void *ctx, const void *bytes, int64_t n_bytes)
 	m->n_drops += n_bytes > 0;
 }
 
+/* width <= 128.  No assertion here: it would allocate, which tests/alloc_free.c counts. */
 static void
 rope(void *ctx, int64_t position, int64_t width, float *cos, float *sin)
 {
-	double frequency[64];
+	double frequency[64] = { 0 };
 	float c[64], s[64];
 
 	(void)ctx;
-	ck_assert_int_le(width, 128);
 	for (int64_t i = 0; i < width / 2; i++)
 		frequency[i] = pawl_rope_frequency(10000.0, i, width);
 	pawl_rope_row(position, frequency, width / 2, c, s);

@@ -1,0 +1,154 @@
+/* Finding, refusing and remembering target modules. */
+#include "runtime/target_load.h"
+
+#include "ir/build_id.h"
+#include "runtime/device.h"
+#include "tests/suites.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct pawl_error err;
+static char modules[4000]; /* PAWL_PLUGIN_PATH of the build */
+static char own[64];       /* a folder for files of the tests */
+
+static void
+begin(void)
+{
+	const char *path = getenv("PAWL_PLUGIN_PATH");
+
+	ck_assert_ptr_nonnull(path);
+	snprintf(modules, sizeof(modules), "%s", path);
+	strcpy(own, "modulesXXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(own));
+}
+
+static void
+end(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf %s", own);
+	ck_assert_int_eq(system(command), 0);
+}
+
+/* Modules of the tests lie in another folder of the build. */
+static void
+look_in_tests(void)
+{
+	const char *build = getenv("top_builddir");
+	char path[4200];
+
+	ck_assert_ptr_nonnull(build);
+	snprintf(path, sizeof(path), "%s/tests/.libs", build);
+	setenv("PAWL_PLUGIN_PATH", path, 1);
+}
+
+START_TEST(the_reference_opens)
+{
+	const struct pawl_target_api *api, *again;
+	struct pawl_device *device, *second;
+
+	ck_assert_int_eq(pawl_target_load("ref", &api, &err), PAWL_OK);
+	ck_assert_str_eq(api->name, "ref");
+	ck_assert_str_eq(api->build_id, pawl_build_id);
+	ck_assert_int_eq(pawl_target_load("ref", &again, &err), PAWL_OK);
+	ck_assert_ptr_eq(api, again);
+	ck_assert_int_eq(pawl_device_open("ref", NULL, &device, &err), PAWL_OK);
+	ck_assert_int_eq(pawl_device_open("ref", NULL, &second, &err), PAWL_OK);
+	ck_assert_uint_gt(device->id, 0);
+	ck_assert_uint_gt(second->id, device->id);
+	ck_assert(pawl_location_equal(device->location, PAWL_LOCATION_HOST));
+	pawl_device_unref(device);
+	pawl_device_unref(second);
+}
+END_TEST
+
+START_TEST(names)
+{
+	static const char *const bad[] = { "", "../ref", "Ref", "ref/x", "a b",
+		"a_name_that_is_much_too_long_to_be_the_name_of_a_target" };
+	const struct pawl_target_api *api;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ck_assert_int_eq(pawl_target_load(bad[i], &api, &err), PAWL_INVALID_ARGUMENT);
+}
+END_TEST
+
+START_TEST(a_missing_module_is_remembered)
+{
+	const struct pawl_target_api *api;
+	struct pawl_error first = { 0 };
+	char text[256];
+
+	setenv("PAWL_PLUGIN_PATH", own, 1);
+	ck_assert_int_eq(pawl_target_load("ref", &api, &first), PAWL_ENVIRONMENT);
+	snprintf(text, sizeof(text), "target ref: no target_ref.so in %s or ", own);
+	ck_assert_int_eq(strncmp(first.text, text, strlen(text)), 0);
+	/* It is there now, but the answer stands. */
+	setenv("PAWL_PLUGIN_PATH", modules, 1);
+	ck_assert_int_eq(pawl_target_load("ref", &api, &err), PAWL_ENVIRONMENT);
+	ck_assert_str_eq(err.text, first.text);
+}
+END_TEST
+
+START_TEST(a_file_that_is_no_library)
+{
+	const struct pawl_target_api *api;
+	char path[4200];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/target_ref.so", own);
+	file = fopen(path, "w");
+	ck_assert_ptr_nonnull(file);
+	fputs("not a library\n", file);
+	fclose(file);
+	/* The first file of that name decides, although the next folder has a good one. */
+	snprintf(path, sizeof(path), "nowhere:%s:%s", own, modules);
+	setenv("PAWL_PLUGIN_PATH", path, 1);
+	ck_assert_int_eq(pawl_target_load("ref", &api, &err), PAWL_ENVIRONMENT);
+	ck_assert_ptr_nonnull(strstr(err.text, "target ref: "));
+	ck_assert_ptr_nonnull(strstr(err.text, own));
+}
+END_TEST
+
+START_TEST(another_build)
+{
+	const struct pawl_target_api *api = NULL;
+
+	look_in_tests();
+	ck_assert_int_eq(pawl_target_load("alien", &api, &err), PAWL_ENVIRONMENT);
+	ck_assert_ptr_nonnull(strstr(err.text, "is of build 0.0.0-alien, this library of build "));
+	ck_assert_ptr_nonnull(strstr(err.text, pawl_build_id));
+	ck_assert_ptr_null(api);
+}
+END_TEST
+
+START_TEST(a_library_that_is_no_target)
+{
+	const struct pawl_target_api *api = NULL;
+
+	look_in_tests();
+	ck_assert_int_eq(pawl_target_load("plain", &api, &err), PAWL_ENVIRONMENT);
+	ck_assert_ptr_nonnull(strstr(err.text, "is no target: it has no pawl_target_query"));
+	ck_assert_ptr_null(api);
+}
+END_TEST
+
+Suite *
+pawl_target_load_suite(void)
+{
+	Suite *suite = suite_create("target_load");
+	TCase *tcase = tcase_create("target_load");
+
+	tcase_add_checked_fixture(tcase, begin, end);
+	tcase_add_test(tcase, the_reference_opens);
+	tcase_add_test(tcase, names);
+	tcase_add_test(tcase, a_missing_module_is_remembered);
+	tcase_add_test(tcase, a_file_that_is_no_library);
+	tcase_add_test(tcase, another_build);
+	tcase_add_test(tcase, a_library_that_is_no_target);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
