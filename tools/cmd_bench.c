@@ -1,0 +1,278 @@
+#include "tools/commands.h"
+
+#include "runtime/cpu_count.h"
+#include "runtime/json_write.h"
+#include "tools/clock.h"
+#include "tools/engine.h"
+#include "tools/progress.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MAX_REPEATS = 100 };
+
+struct bench {
+	const char *model;
+	bool json;
+	struct pawl_ints threads, depths;
+	int64_t n_prompt, n_generate, repeats;
+	struct pawl_engine_options options;
+	const struct pawl_command *command;
+	struct pawl_engine engine;
+	struct pawl_progress progress;
+	uint32_t *ids; /* as many as the largest depth and the prompt need */
+	int64_t n_ids;
+};
+
+struct row {
+	int64_t threads, depth;
+	double prompt_tps, decode_tps; /* medians; 0: not measured */
+	double prompt_spread, decode_spread; /* (largest - smallest) / median */
+	struct pawl_decoder_stats stats;
+};
+
+static int
+compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double
+median(double *values, int n, double *spread)
+{
+	double middle;
+
+	qsort(values, (size_t)n, sizeof(*values), compare);
+	middle = (values[(n - 1) / 2] + values[n / 2]) / 2;
+	*spread = (values[n - 1] - values[0]) / middle;
+	return middle;
+}
+
+/* Ids that exercise the embedding; their meaning does not matter. */
+static uint32_t
+token(int64_t i, int64_t n_vocab)
+{
+	return (uint32_t)((uint64_t)i * 2654435761u % (uint64_t)n_vocab);
+}
+
+static enum pawl_status
+make_ids(struct bench *b, struct pawl_error *err)
+{
+	int64_t n_vocab = pawl_model_info(b->engine.model)->n_vocab;
+
+	for (int i = 0; i < b->depths.n; i++) {
+		if (b->depths.items[i] > b->n_ids)
+			b->n_ids = b->depths.items[i];
+	}
+	b->n_ids += b->n_prompt + 1;
+	b->ids = malloc((size_t)b->n_ids * sizeof(*b->ids));
+	if (!b->ids)
+		return pawl_fail(
+			err, PAWL_OUT_OF_MEMORY, "no memory for %" PRId64 " tokens", b->n_ids);
+	for (int64_t i = 0; i < b->n_ids; i++)
+		b->ids[i] = token(i, n_vocab);
+	return PAWL_OK;
+}
+
+/* Tokens per second of a prompt on `depth` positions. */
+static enum pawl_status
+time_prompt(struct bench *b, int64_t depth, double *out, struct pawl_error *err)
+{
+	double start;
+	enum pawl_status status;
+
+	pawl_decoder_truncate(b->engine.decoder, depth);
+	start = pawl_seconds();
+	status = pawl_decoder_prefill(b->engine.decoder, b->ids, b->n_prompt, NULL, err);
+	*out = (double)b->n_prompt / (pawl_seconds() - start);
+	return status;
+}
+
+/* The same of single tokens. */
+static enum pawl_status
+time_decode(struct bench *b, int64_t depth, int64_t n, double *out, struct pawl_error *err)
+{
+	int64_t n_vocab = pawl_decoder_n_vocab(b->engine.decoder);
+	enum pawl_status status = PAWL_OK;
+	const float *logits;
+	double start;
+
+	pawl_decoder_truncate(b->engine.decoder, depth);
+	start = pawl_seconds();
+	for (int64_t i = 0; i < n && !status; i++)
+		status = pawl_decoder_step(b->engine.decoder, token(i, n_vocab), &logits, err);
+	*out = (double)n / (pawl_seconds() - start);
+	return status;
+}
+
+/* One round of each kind is not counted: it builds the plans and touches the memory. */
+static enum pawl_status
+measure(struct bench *b, struct row *row, struct pawl_error *err)
+{
+	double prompt[MAX_REPEATS], decode[MAX_REPEATS], warm;
+	int64_t warm_steps = b->n_generate < 4 ? b->n_generate : 4;
+	enum pawl_status status = PAWL_OK;
+
+	pawl_decoder_truncate(b->engine.decoder, 0);
+	if (row->depth)
+		status = pawl_decoder_prefill(b->engine.decoder, b->ids, row->depth, NULL, err);
+	if (!status && b->n_prompt)
+		status = time_prompt(b, row->depth, &warm, err);
+	if (!status && b->n_generate)
+		status = time_decode(b, row->depth, warm_steps, &warm, err);
+	for (int64_t i = 0; i < b->repeats && !status; i++) {
+		if (b->n_prompt)
+			status = time_prompt(b, row->depth, &prompt[i], err);
+		if (!status && b->n_generate)
+			status = time_decode(b, row->depth, b->n_generate, &decode[i], err);
+	}
+	if (status)
+		return status;
+	if (b->n_prompt)
+		row->prompt_tps = median(prompt, (int)b->repeats, &row->prompt_spread);
+	if (b->n_generate)
+		row->decode_tps = median(decode, (int)b->repeats, &row->decode_spread);
+	pawl_decoder_stats(b->engine.decoder, &row->stats);
+	return PAWL_OK;
+}
+
+static void
+print_row(const struct bench *b, const struct row *row)
+{
+	if (row->threads == b->threads.items[0] && row->depth == b->depths.items[0])
+		printf("threads   depth  prompt %4" PRId64 " tok/s  decode %4" PRId64 " tok/s\n",
+			b->n_prompt, b->n_generate);
+	printf("%7" PRId64 "%8" PRId64 "%15.1f +- %4.1f%%%14.1f +- %4.1f%%\n", row->threads,
+		row->depth, row->prompt_tps, 50 * row->prompt_spread, row->decode_tps,
+		50 * row->decode_spread);
+	fflush(stdout);
+}
+
+static void
+add_row(const struct bench *b, struct pawl_json *json, cJSON *array, const struct row *row)
+{
+	cJSON *object = pawl_json_object(json, array, NULL);
+
+	pawl_json_real(json, object, "threads", (double)row->threads);
+	pawl_json_real(json, object, "depth", (double)row->depth);
+	pawl_json_real(json, object, "n_prompt", (double)b->n_prompt);
+	pawl_json_real(json, object, "n_generate", (double)b->n_generate);
+	pawl_json_real(json, object, "repeats", (double)b->repeats);
+	pawl_json_real(json, object, "prompt_tps", row->prompt_tps);
+	pawl_json_real(json, object, "prompt_spread", row->prompt_spread);
+	pawl_json_real(json, object, "decode_tps", row->decode_tps);
+	pawl_json_real(json, object, "decode_spread", row->decode_spread);
+	pawl_json_string(json, object, "target", b->engine.device->api->name);
+	pawl_json_string(json, object, "activations",
+		pawl_precision_name((enum pawl_precision)b->options.precision));
+	pawl_json_real(json, object, "optimizes", (double)row->stats.counters.optimizes);
+	pawl_json_real(json, object, "rebuilds",
+		(double)pawl_counters_rebuilds(&row->stats.counters));
+	pawl_json_real(json, object, "build_s", row->stats.build_seconds);
+}
+
+static enum pawl_status
+bench(struct bench *b, struct pawl_json *json, cJSON *rows, struct pawl_error *err)
+{
+	int64_t capacity;
+	enum pawl_status status = pawl_model_open_bare(b->model, &b->engine.model, err);
+
+	if (!status)
+		status = make_ids(b, err);
+	if (!status) /* a chunk that is filled up needs room as well */
+		status = pawl_engine_capacity(&b->engine,
+			b->n_ids + (b->n_generate > 32 ? b->n_generate : 32), &capacity, err);
+	for (int i = 0; i < b->threads.n && !status; i++) {
+		b->engine.options.threads = b->threads.items[i];
+		pawl_decoder_free(b->engine.decoder);
+		b->engine.decoder = NULL;
+		status = pawl_engine_start(&b->engine, capacity, 0, err);
+		for (int j = 0; j < b->depths.n && !status; j++) {
+			struct row row = {.threads = b->threads.items[i], .depth = b->depths.items[j]};
+
+			pawl_progress_stage(&b->progress, "measuring", i * b->depths.n + j + 1,
+				(int64_t)b->threads.n * b->depths.n);
+			status = measure(b, &row, err);
+			if (status)
+				break;
+			if (b->json)
+				add_row(b, json, rows, &row);
+			else
+				print_row(b, &row);
+		}
+	}
+	return status;
+}
+
+static enum pawl_status
+print_json(struct pawl_json *json, struct pawl_error *err)
+{
+	char *text;
+	enum pawl_status status = pawl_json_text(json, false, &text, err);
+
+	if (status)
+		return status;
+	fputs(text, stdout);
+	free(text);
+	return PAWL_OK;
+}
+
+int
+pawl_cmd_bench(int argc, char **argv)
+{
+	struct bench b = {.n_prompt = 128,
+		.n_generate = 64,
+		.repeats = 3,
+		.depths = {{0}, 1},
+		.options = PAWL_ENGINE_DEFAULTS};
+	const struct pawl_option options[] = {
+		{"-t", PAWL_OPTION_INTS, &b.threads, "N,...",
+			"threads (default: what affinity and control groups grant)", 1, PAWL_MAX_THREADS},
+		{"-p", PAWL_OPTION_INT, &b.n_prompt, "N", "tokens of a prompt (default: 128)", 0,
+			PAWL_ENGINE_MAX_CTX},
+		{"-n", PAWL_OPTION_INT, &b.n_generate, "N", "tokens to decode (default: 64)", 0,
+			PAWL_ENGINE_MAX_CTX},
+		{"-d", PAWL_OPTION_INTS, &b.depths, "N,...",
+			"positions that are filled before (default: 0)", 0, PAWL_ENGINE_MAX_CTX},
+		{"-r", PAWL_OPTION_INT, &b.repeats, "N", "rounds (default: 3)", 1, MAX_REPEATS},
+		PAWL_OPTION_TARGET(b.options),
+		PAWL_OPTION_ACTIVATIONS(b.options),
+		PAWL_OPTION_KV(b.options),
+		PAWL_OPTION_CTX(b.options),
+		{"--json", PAWL_OPTION_ON, &b.json, NULL, "as JSON: {\"rows\": [...]}", 0, 0},
+	};
+	const struct pawl_command command = {"bench", "MODEL",
+		"Measures tokens per second of a prompt and of decoding, each behind `depth` positions\n"
+		"that are there already.  Medians of the rounds after one that is not counted; +- is\n"
+		"half of the range.",
+		options, sizeof(options) / sizeof(options[0]), 1, 1};
+	const char *operands[PAWL_MAX_OPERANDS];
+	struct pawl_error err = {0};
+	struct pawl_json json;
+	enum pawl_status status;
+	int exit_status = pawl_options_parse(&command, argc, argv, operands);
+
+	if (exit_status >= 0)
+		return exit_status;
+	if (!b.n_prompt && !b.n_generate)
+		return pawl_usage_error(&command, "-p 0 and -n 0 leave nothing to measure");
+	if (!b.threads.n)
+		b.threads = (struct pawl_ints){{pawl_default_threads(NULL, 0)}, 1};
+	b.model = operands[0];
+	b.command = &command;
+	pawl_engine_init(&b.engine, &command, &b.options);
+	pawl_json_init(&json);
+	pawl_progress_start(&b.progress, "loading the model");
+	status = bench(&b, &json, b.json ? pawl_json_array(&json, json.root, "rows") : NULL, &err);
+	pawl_progress_end(&b.progress);
+	if (!status && b.json)
+		status = print_json(&json, &err);
+	exit_status = status ? pawl_report_error(&command, &err) : pawl_finish_output(&command);
+	pawl_json_release(&json);
+	free(b.ids);
+	pawl_engine_release(&b.engine);
+	return exit_status;
+}

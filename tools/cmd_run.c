@@ -1,0 +1,250 @@
+#include "tools/commands.h"
+
+#include "models/chat.h"
+#include "models/tokenizer_gguf.h"
+#include "tools/clock.h"
+#include "tools/generate.h"
+#include "tools/input.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEFAULT_N = 256 };
+
+struct run {
+	const char *model, *prompt, *file, *stats_json;
+	bool raw, stats, verbose;
+	struct pawl_engine_options options;
+	struct pawl_generate_options generate;
+	const struct pawl_command *command;
+	struct pawl_engine engine;
+	struct pawl_token_list ids;
+	struct pawl_generation generation;
+};
+
+static enum pawl_status
+encode_raw(struct run *r, const char *text, size_t n, struct pawl_error *err)
+{
+	const struct pawl_tokenizer *tokenizer = pawl_model_tokenizer(r->engine.model);
+	bool bos = pawl_tokenizer_wants_bos(tokenizer);
+	enum pawl_status status = pawl_tokenizer_encode(tokenizer, text, n,
+		PAWL_ENCODE_SPECIAL | (bos ? PAWL_ENCODE_BOS : 0), &r->ids, err);
+
+	if (!status && bos && r->ids.n > 1 && r->ids.ids[1] == r->ids.ids[0])
+		pawl_note(r->command, "the prompt begins with the BOS token, and the model puts one "
+				      "there itself: it is there twice");
+	return status;
+}
+
+static enum pawl_status
+encode_message(struct run *r, const char *text, size_t n, struct pawl_error *err)
+{
+	const struct pawl_chat_message message = {"user", {text, n}};
+	struct pawl_text template;
+	struct pawl_chat chat;
+	enum pawl_status status = pawl_chat_template_from_gguf(
+		pawl_model_gguf(r->engine.model), &template, err);
+
+	if (!status)
+		status = pawl_chat_init(
+			&chat, pawl_model_tokenizer(r->engine.model), template, err);
+	if (status)
+		return status;
+	if (r->verbose)
+		pawl_note(r->command, "template: ChatML, from tokenizer.chat_template%s",
+			chat.system ? ", with its default system message" : "");
+	status = pawl_chat_prompt(&chat, &message, 1, true, &r->ids, err);
+	pawl_chat_release(&chat);
+	return status;
+}
+
+static enum pawl_status
+read_prompt(struct run *r, struct pawl_error *err)
+{
+	size_t n = r->prompt ? strlen(r->prompt) : 0;
+	char *text = NULL;
+	enum pawl_status status =
+		r->prompt ? PAWL_OK : pawl_read_input(r->file, &text, &n, err);
+
+	if (!status)
+		status = (r->raw ? encode_raw : encode_message)(
+			r, r->prompt ? r->prompt : text, n, err);
+	if (!status && !r->ids.n)
+		status = pawl_fail(err, PAWL_INVALID_ARGUMENT, "the prompt is empty");
+	free(text);
+	return status;
+}
+
+static void
+note_model(const struct run *r)
+{
+	const struct pawl_model_info *info = pawl_model_info(r->engine.model);
+	const struct pawl_tokenizer *tokenizer = pawl_model_tokenizer(r->engine.model);
+	char ends[512] = "";
+	const int32_t *eog;
+	size_t n;
+
+	eog = pawl_tokenizer_eog(tokenizer, &n);
+	for (size_t i = 0; i < n && strlen(ends) + 16 < sizeof(ends); i++)
+		sprintf(ends + strlen(ends), " %" PRId32, eog[i]);
+	pawl_note(r->command, "model: %s, %" PRId64 " layers, %" PRId64 " tokens, rope %s, context %" PRId64,
+		info->family, info->n_layers, info->n_vocab, info->rope, info->n_ctx);
+	pawl_note(r->command, "tokens: BOS %" PRId32 "%s, a generation ends at%s",
+		pawl_tokenizer_bos(tokenizer),
+		pawl_tokenizer_wants_bos(tokenizer) ? " put in front of plain text" : "",
+		n ? ends : " none");
+}
+
+/* A tensor nobody reads is how a wrong family or a missing feature shows. */
+static void
+note_unused(const struct run *r)
+{
+	const struct pawl_gguf *gguf = pawl_model_gguf(r->engine.model);
+	const struct pawl_gguf_tensor *first = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < gguf->n_tensors; i++) {
+		if (gguf->tensors[i].used)
+			continue;
+		first = first ? first : &gguf->tensors[i];
+		n++;
+	}
+	if (n)
+		pawl_note(r->command, "warning: %zu tensors of the file are not used, such as %.*s", n,
+			(int)first->name.n, first->name.text);
+}
+
+/* Without -n: DEFAULT_N tokens, fewer where the context has no room for them. */
+static enum pawl_status
+choose_capacity(struct run *r, int64_t *capacity, struct pawl_error *err)
+{
+	int64_t n_prompt = (int64_t)r->ids.n;
+	int64_t limit = r->options.ctx ? r->options.ctx : pawl_model_info(r->engine.model)->n_ctx;
+
+	if (!r->generate.n) {
+		r->generate.n = DEFAULT_N;
+		if (limit - n_prompt < DEFAULT_N)
+			r->generate.n = limit > n_prompt ? limit - n_prompt : 1;
+	}
+	return pawl_engine_capacity(&r->engine, n_prompt + r->generate.n, capacity, err);
+}
+
+static enum pawl_status
+run(struct run *r, struct pawl_progress *progress, struct pawl_error *err)
+{
+	struct pawl_decoder_stats stats;
+	int64_t capacity;
+	enum pawl_status status = pawl_model_open(r->model, &r->engine.model, err);
+
+	if (status)
+		return status;
+	note_unused(r);
+	if (r->verbose)
+		note_model(r);
+	status = read_prompt(r, err);
+	if (!status)
+		status = choose_capacity(r, &capacity, err);
+	if (status)
+		return status;
+	pawl_progress_stage(progress, "preparing", 0, 0);
+	status = pawl_engine_start(&r->engine, capacity, 0, err);
+	if (status)
+		return status;
+	if (r->verbose) {
+		pawl_decoder_stats(r->engine.decoder, &stats);
+		pawl_note(r->command, "%s; cache for %" PRId64 " positions, %" PRId64 " bytes",
+			stats.threads, capacity, stats.kv_bytes);
+	}
+	pawl_progress_stage(progress, "reading the prompt", 0, 0);
+	return pawl_generate(
+		&r->engine, &r->ids, &r->generate, progress, &r->generation, err);
+}
+
+static int
+run_and_report(struct run *r)
+{
+	struct pawl_progress progress;
+	struct pawl_error err = {0};
+	enum pawl_status status;
+	int exit_status;
+
+	pawl_engine_init(&r->engine, r->command, &r->options);
+	pawl_token_list_init(&r->ids);
+	pawl_token_list_init(&r->generation.tokens);
+	pawl_progress_start(&progress, "loading the model");
+	status = run(r, &progress, &err);
+	pawl_progress_end(&progress);
+	exit_status = status ? pawl_report_error(r->command, &err)
+			     : pawl_finish_output(r->command);
+	if (!exit_status && r->stats)
+		pawl_generation_note(&r->engine, &r->generation);
+	if (!exit_status && r->stats_json &&
+		pawl_generation_write(&r->generation, r->stats_json, &err))
+		exit_status = pawl_report_error(r->command, &err);
+	pawl_token_list_release(&r->generation.tokens);
+	pawl_token_list_release(&r->ids);
+	pawl_engine_release(&r->engine);
+	return exit_status;
+}
+
+int
+pawl_cmd_run(int argc, char **argv)
+{
+	struct run r = {
+		.options = PAWL_ENGINE_DEFAULTS,
+		.generate = {.sampler = {.top_p = 1, .seed = 1}},
+		.generation.start = pawl_seconds(),
+	};
+	int64_t seed = 1;
+	const struct pawl_option options[] = {
+		{"-p", PAWL_OPTION_TEXT, &r.prompt, "TEXT", "the prompt", 0, 0},
+		{"-f", PAWL_OPTION_TEXT, &r.file, "FILE", "read it from a file (-: standard input)", 0,
+			0},
+		{"-n", PAWL_OPTION_INT, &r.generate.n, "N", "at most N tokens (default: 256, or what the context has room for)", 1,
+			PAWL_ENGINE_MAX_CTX},
+		{"--raw", PAWL_OPTION_ON, &r.raw, NULL,
+			"the prompt is plain text, not a message to the model's chat template", 0, 0},
+		{"--temp", PAWL_OPTION_REAL, &r.generate.sampler.temp, "X",
+			"temperature; 0 or less takes the likeliest token (default: 0)", INT64_MIN,
+			INT64_MAX},
+		{"--top-k", PAWL_OPTION_INT, &r.generate.sampler.top_k, "N",
+			"draw from the N likeliest (default: 0, all)", 0, INT32_MAX},
+		{"--top-p", PAWL_OPTION_REAL, &r.generate.sampler.top_p, "X",
+			"from the fewest whose probabilities reach X (default: 1)", 0, 1},
+		{"--min-p", PAWL_OPTION_REAL, &r.generate.sampler.min_p, "X",
+			"from those above X times the largest (default: 0)", 0, 1},
+		{"--seed", PAWL_OPTION_INT, &seed, "N", "of the draws (default: 1)", 0, INT64_MAX},
+		{"--ignore-end", PAWL_OPTION_ON, &r.generate.ignore_end, NULL,
+			"go on after a token that ends the answer", 0, 0},
+		PAWL_OPTION_THREADS(r.options),
+		PAWL_OPTION_TARGET(r.options),
+		PAWL_OPTION_ACTIVATIONS(r.options),
+		PAWL_OPTION_KV(r.options),
+		PAWL_OPTION_CTX(r.options),
+		{"--stats", PAWL_OPTION_ON, &r.stats, NULL, "a line of figures on standard error", 0,
+			0},
+		{"--stats-json", PAWL_OPTION_TEXT, &r.stats_json, "FILE", "write the figures as JSON",
+			0, 0},
+		{"-v", PAWL_OPTION_ON, &r.verbose, NULL,
+			"say what was made of the model, on standard error", 0, 0},
+	};
+	const struct pawl_command command = {"run", "MODEL",
+		"Continues the prompt and prints the text as it comes.  A prompt is a user's message\n"
+		"in the model's chat template unless --raw is given.  What prompt and answer need\n"
+		"must fit in the context; nothing is cut off silently.",
+		options, sizeof(options) / sizeof(options[0]), 1, 1};
+	const char *operands[PAWL_MAX_OPERANDS];
+	int exit_status = pawl_options_parse(&command, argc, argv, operands);
+
+	if (exit_status >= 0)
+		return exit_status;
+	if (!r.prompt == !r.file)
+		return pawl_usage_error(&command, "%s",
+			r.prompt ? "-p and -f exclude each other" : "no prompt given (-p or -f)");
+	r.model = operands[0];
+	r.command = &command;
+	r.generate.sampler.seed = (uint64_t)seed;
+	return run_and_report(&r);
+}

@@ -1,0 +1,229 @@
+#include "tools/generate.h"
+
+#include "models/utf8.h"
+#include "runtime/json_write.h"
+#include "runtime/memory.h"
+#include "tools/clock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* Bytes of a piece that are printed at once. */
+enum { PIECE_BYTES = 1024 };
+
+static void
+print_piece(const struct pawl_tokenizer *tokenizer, int32_t id, struct pawl_utf8_stream *stream)
+{
+	char text[PAWL_UTF8_STREAM_ROOM(PIECE_BYTES)];
+	struct pawl_text piece;
+
+	if (pawl_tokenizer_is_control(tokenizer, id) || !pawl_tokenizer_piece(tokenizer, id, &piece))
+		return;
+	while (piece.n) {
+		size_t n = piece.n < PIECE_BYTES ? piece.n : PIECE_BYTES;
+
+		fwrite(text, 1, pawl_utf8_stream_push(stream, piece.bytes, n, text), stdout);
+		piece.bytes += n;
+		piece.n -= n;
+	}
+	fflush(stdout);
+}
+
+static void
+print_end(struct pawl_utf8_stream *stream)
+{
+	char text[PAWL_UTF8_STREAM_ROOM(0)];
+
+	fwrite(text, 1, pawl_utf8_stream_flush(stream, text), stdout);
+	fputs("\n", stdout);
+	fflush(stdout);
+}
+
+static enum pawl_status
+prefill(struct pawl_engine *engine, const struct pawl_token_list *prompt,
+	struct pawl_generation *g, const float **logits, struct pawl_error *err)
+{
+	double start = pawl_seconds();
+	enum pawl_status status;
+	uint32_t *ids = malloc((prompt->n + 1) * sizeof(*ids));
+
+	if (!ids)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %zu tokens", prompt->n);
+	for (size_t i = 0; i < prompt->n; i++)
+		ids[i] = (uint32_t)prompt->ids[i];
+	status = pawl_decoder_prefill(engine->decoder, ids, (int64_t)prompt->n, logits, err);
+	free(ids);
+	pawl_decoder_stats(engine->decoder, &g->stats);
+	g->prompt_seconds = pawl_seconds() - start - g->stats.build_seconds;
+	return status;
+}
+
+/* One step of the decoder, its allocations and bound bytes counted. */
+static enum pawl_status
+step(struct pawl_engine *engine, int32_t token, const float **logits, struct pawl_generation *g,
+	struct pawl_error *err)
+{
+	const struct pawl_counters *counters =
+		pawl_inference_context_counters(pawl_decoder_context(engine->decoder));
+	uint64_t allocations = pawl_memory_allocations(), bytes = counters->bytes_bound;
+	enum pawl_status status = pawl_decoder_step(engine->decoder, (uint32_t)token, logits, err);
+
+	g->step_allocations += pawl_memory_allocations() - allocations;
+	g->step_bytes_bound += counters->bytes_bound - bytes;
+	g->n_steps++;
+	return status;
+}
+
+static enum pawl_status
+generate(struct pawl_engine *engine, const struct pawl_generate_options *options,
+	const float *logits, struct pawl_sampler *sampler, struct pawl_progress *progress,
+	struct pawl_generation *g, struct pawl_error *err)
+{
+	const struct pawl_tokenizer *tokenizer = pawl_model_tokenizer(engine->model);
+	struct pawl_utf8_stream stream;
+	enum pawl_status status = PAWL_OK;
+	double start = pawl_seconds();
+
+	pawl_utf8_stream_init(&stream);
+	while (!status) {
+		int32_t id;
+
+		status = pawl_sampler_pick(sampler, logits, &id, err);
+		if (status)
+			break;
+		if (!g->first_token_seconds) {
+			pawl_progress_end(progress);
+			g->first_token_seconds = pawl_seconds() - g->start;
+		}
+		if (!options->ignore_end && pawl_tokenizer_is_eog(tokenizer, id))
+			break;
+		status = pawl_token_list_add(&g->tokens, id, err);
+		if (status)
+			break;
+		print_piece(tokenizer, id, &stream);
+		if ((int64_t)g->tokens.n == options->n)
+			break;
+		status = step(engine, id, &logits, g, err);
+	}
+	g->decode_seconds = pawl_seconds() - start;
+	if (g->first_token_seconds)
+		print_end(&stream);
+	return status;
+}
+
+enum pawl_status
+pawl_generate(struct pawl_engine *engine, const struct pawl_token_list *prompt,
+	const struct pawl_generate_options *options, struct pawl_progress *progress,
+	struct pawl_generation *out, struct pawl_error *err)
+{
+	struct pawl_sampler *sampler = NULL;
+	const float *logits;
+	enum pawl_status status = pawl_sampler_new(&options->sampler,
+		pawl_decoder_n_vocab(engine->decoder), &sampler, err);
+
+	out->n_prompt = (int64_t)prompt->n;
+	if (!status)
+		status = prefill(engine, prompt, out, &logits, err);
+	if (!status)
+		status = generate(engine, options, logits, sampler, progress, out, err);
+	pawl_sampler_free(sampler);
+	if (!status)
+		pawl_decoder_stats(engine->decoder, &out->stats);
+	return status;
+}
+
+static double
+per_second(int64_t n, double seconds)
+{
+	return seconds > 0 ? (double)n / seconds : 0;
+}
+
+static double
+per_step(uint64_t total, const struct pawl_generation *g)
+{
+	return g->n_steps ? (double)total / (double)g->n_steps : 0;
+}
+
+/* Runs that a held session served with new data. */
+static uint64_t
+rebinds(const struct pawl_counters *counters)
+{
+	return counters->verdicts[PAWL_VALID] + counters->rebinds;
+}
+
+void
+pawl_generation_note(const struct pawl_engine *engine, const struct pawl_generation *g)
+{
+	const struct pawl_counters *counters = &g->stats.counters;
+
+	pawl_note(engine->command,
+		"prompt %" PRId64 " tokens at %.1f/s, then %zu at %.1f/s; optimizes %" PRIu64
+		", rebuilds %" PRIu64 ", rebinds %" PRIu64 ", allocations per token %.4g",
+		g->n_prompt, per_second(g->n_prompt, g->prompt_seconds), g->tokens.n,
+		per_second(g->n_steps, g->decode_seconds), counters->optimizes,
+		pawl_counters_rebuilds(counters), rebinds(counters),
+		per_step(g->step_allocations, g));
+}
+
+static double
+peak_rss(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_SELF, &usage) ? 0 : 1024.0 * (double)usage.ru_maxrss;
+}
+
+static enum pawl_status
+write_text(const char *path, const char *text, struct pawl_error *err)
+{
+	FILE *file = fopen(path, "w");
+	bool ok = file && fputs(text, file) >= 0;
+	int reason = errno;
+
+	if (file && fclose(file)) {
+		ok = false;
+		reason = errno;
+	}
+	return ok ? PAWL_OK
+		  : pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", path, strerror(reason));
+}
+
+enum pawl_status
+pawl_generation_write(const struct pawl_generation *g, const char *path, struct pawl_error *err)
+{
+	const struct pawl_counters *counters = &g->stats.counters;
+	struct pawl_json json;
+	cJSON *root, *tokens;
+	char *text;
+	enum pawl_status status;
+
+	pawl_json_init(&json);
+	root = json.root;
+	pawl_json_real(&json, root, "prompt_tokens", (double)g->n_prompt);
+	pawl_json_real(&json, root, "generated_tokens", (double)g->tokens.n);
+	tokens = pawl_json_array(&json, root, "tokens");
+	for (size_t i = 0; i < g->tokens.n; i++)
+		pawl_json_number(&json, tokens, NULL, g->tokens.ids[i]);
+	pawl_json_real(&json, root, "prompt_tps", per_second(g->n_prompt, g->prompt_seconds));
+	pawl_json_real(&json, root, "decode_tps", per_second(g->n_steps, g->decode_seconds));
+	pawl_json_real(&json, root, "optimizes", (double)counters->optimizes);
+	pawl_json_real(&json, root, "rebuilds", (double)pawl_counters_rebuilds(counters));
+	pawl_json_real(&json, root, "rebinds", (double)rebinds(counters));
+	pawl_json_real(&json, root, "validity_checks", (double)counters->validity_checks);
+	pawl_json_real(&json, root, "kernel_compiles", (double)g->stats.kernel_compiles);
+	pawl_json_real(&json, root, "allocations_per_token", per_step(g->step_allocations, g));
+	pawl_json_real(&json, root, "bytes_bound_per_token", per_step(g->step_bytes_bound, g));
+	pawl_json_real(&json, root, "peak_rss_bytes", peak_rss());
+	pawl_json_real(&json, root, "first_token_s", g->first_token_seconds);
+	status = pawl_json_text(&json, false, &text, err);
+	pawl_json_release(&json);
+	if (status)
+		return status;
+	status = write_text(path, text, err);
+	free(text);
+	return status;
+}

@@ -1,0 +1,42 @@
+/* Prompt in, tokens out, with what is to be known about how it went. */
+#ifndef PAWL_TOOLS_GENERATE_H
+#define PAWL_TOOLS_GENERATE_H
+
+#include "models/token_list.h"
+#include "tools/engine.h"
+#include "tools/progress.h"
+#include "tools/sampler.h"
+
+struct pawl_generate_options {
+	int64_t n;       /* at most so many tokens */
+	bool ignore_end; /* go on after a token that ends a generation */
+	struct pawl_sampler_options sampler;
+};
+
+struct pawl_generation {
+	int64_t n_prompt;
+	struct pawl_token_list tokens; /* without the one that ended it */
+	double start;                  /* pawl_seconds() when the command began */
+	double prompt_seconds;         /* without building plans */
+	double decode_seconds;
+	double first_token_seconds;    /* from start */
+	int64_t n_steps;               /* runs of the plan for one token after the prompt */
+	struct pawl_decoder_stats stats;
+	uint64_t step_allocations, step_bytes_bound; /* of these steps together */
+};
+
+/*
+ * Appends the prompt to the engine's decoder, then one token after the other; each is printed on
+ * stdout at once, in whole characters.  progress is ended before the first of them.
+ */
+enum pawl_status pawl_generate(struct pawl_engine *engine, const struct pawl_token_list *prompt,
+	const struct pawl_generate_options *options, struct pawl_progress *progress,
+	struct pawl_generation *out, struct pawl_error *err);
+
+/* The line of --stats. */
+void pawl_generation_note(const struct pawl_engine *engine, const struct pawl_generation *g);
+/* The object of --stats-json. */
+enum pawl_status pawl_generation_write(
+	const struct pawl_generation *g, const char *path, struct pawl_error *err);
+
+#endif
