@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum { MAX_SESSIONS = 8, DEFAULT_CHUNK = 32 };
 
@@ -26,6 +27,7 @@ struct pawl_decoder {
 	struct held held[MAX_SESSIONS];
 	uint64_t clock;
 	struct pawl_disposition last;
+	double build_seconds;
 	char threads[160];
 };
 
@@ -185,6 +187,15 @@ build_plan(struct pawl_decoder *d, const struct pawl_plan_key *key, enum pawl_lo
 	return PAWL_OK;
 }
 
+static double
+seconds_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 static enum pawl_status
 build_session(struct pawl_decoder *d, struct held *held, const struct pawl_plan_key *key,
 	enum pawl_rebuild_reason reason, struct pawl_error *err)
@@ -219,6 +230,8 @@ ready_session(struct pawl_decoder *d, int64_t seq, enum pawl_logits logits, stru
 	const struct pawl_kv_rebind_source source = pawl_kv_cache_source(d->cache);
 	struct held *held = find_held(d, seq, logits);
 	enum pawl_rebuild_reason reason = PAWL_REBUILD_FIRST;
+	enum pawl_status status;
+	double start;
 
 	*out = held;
 	if (held->session && d->options.replan) {
@@ -233,7 +246,10 @@ ready_session(struct pawl_decoder *d, int64_t seq, enum pawl_logits logits, stru
 		return PAWL_OK;
 	if (d->last.kind == PAWL_SESSION_DROPPED)
 		reason = d->last.refusal.kind ? PAWL_REBUILD_REFUSED : PAWL_REBUILD_STALE;
-	return build_session(d, held, &key, reason, err);
+	start = seconds_now();
+	status = build_session(d, held, &key, reason, err);
+	d->build_seconds += seconds_now() - start;
+	return status;
 }
 
 /* Runs n <= seq tokens and advances the cache by n. */
@@ -411,6 +427,7 @@ pawl_decoder_stats(const struct pawl_decoder *d, struct pawl_decoder_stats *out)
 		.allocations = pawl_memory_allocations(),
 		.kv_bytes = pawl_kv_shape_bytes(pawl_kv_cache_shape(d->cache)),
 		.packed_bytes = pawl_weights_packed_bytes(d->source.weights),
+		.build_seconds = d->build_seconds,
 		.last = d->last,
 	};
 	for (int i = 0; i < MAX_SESSIONS; i++)

@@ -83,6 +83,7 @@ struct pawl_decoder_stats {
 	uint64_t allocations;   /* of the runtime in this process */
 	int32_t n_sessions;
 	int64_t kv_bytes, packed_bytes;
+	double build_seconds;   /* spent on plans and on packing weights for them */
 	struct pawl_disposition last; /* what became of the session at the last step */
 	char threads[160];      /* the number of threads and its reason */
 };
