@@ -9,26 +9,39 @@
  *	%c = copy %p : f32[3, 2]
  *	%r = reshape %c : f32[6]
  *
- * An output that is a view, a weight, a data const or a literal is copied too: the host may read
- * outputs until the next run, whatever is rebound meanwhile.
+ * The index of a write_rows becomes a list without gaps.  An output that is a view, a weight, a data
+ * const or a literal is copied too: the host may read outputs until the next run, whatever is rebound
+ * meanwhile.
  */
-#include "ir/build.h"
+#include "passes/copy.h"
 #include "passes/pass.h"
 #include "passes/view.h"
 
-static struct pawl_node *
-copy_before(struct pawl_graph *graph, struct pawl_node *value, struct pawl_node *before)
+static bool
+is_window(const struct pawl_graph *graph, const struct pawl_node *value, struct pawl_access *access)
 {
-	struct pawl_node *copy;
+	const struct pawl_node *base;
+	int64_t offset;
 
-	graph->cursor = before;
-	copy = pawl_build_unary(graph, PAWL_OP_COPY, value);
-	graph->cursor = NULL;
-	return copy;
+	return pawl_access_of(graph, value, &base, access, &offset);
+}
+
+/* The operand of node that has to be copied, -1: none. */
+static int
+operand_to_copy(const struct pawl_graph *graph, const struct pawl_node *node)
+{
+	struct pawl_access access;
+
+	if (pawl_op_has(node->op, PAWL_OPF_VIEW))
+		return is_window(graph, node, &access) ? -1 : 0;
+	if (node->op == PAWL_OP_WRITE_ROWS && is_window(graph, node->inputs[2].def, &access) &&
+		access.stride[0] != 1)
+		return 2;
+	return -1;
 }
 
 static bool
-needs_copy(const struct pawl_node *output)
+is_unowned(const struct pawl_node *output)
 {
 	return pawl_op_has(output->op, PAWL_OPF_VIEW) || output->op == PAWL_OP_PACK ||
 		(output->op == PAWL_OP_CONST && output->attrs.role != PAWL_ROLE_KV);
@@ -38,30 +51,26 @@ enum pawl_status
 pawl_pass_materialize_views(
 	struct pawl_pass_ctx *ctx, struct pawl_graph *graph, struct pawl_error *err)
 {
-	const struct pawl_node *base;
-	struct pawl_access access;
 	struct pawl_node *node, *copy;
-	int64_t offset;
 	int32_t i;
 
-	(void)err;
 	pawl_foreach_node(node, graph) {
-		if (!pawl_op_has(node->op, PAWL_OPF_VIEW) ||
-			pawl_access_of(graph, node, &base, &access, &offset))
+		int operand = operand_to_copy(graph, node);
+
+		if (operand < 0)
 			continue;
-		copy = copy_before(graph, node->inputs[0].def, node);
+		copy = pawl_copy_before(graph, node->inputs[operand].def, node, err);
 		if (!copy)
-			return PAWL_OK; /* the runner reports graph->error */
-		pawl_graph_set_input(node, 0, copy);
+			return err->status;
+		pawl_graph_set_input(node, operand, copy);
 		ctx->n_changes++;
 	}
 	for (i = 0; i < graph->n_outputs; i++) {
-		node = graph->outputs[i];
-		if (!needs_copy(node))
+		if (!is_unowned(graph->outputs[i]))
 			continue;
-		copy = copy_before(graph, node, NULL);
+		copy = pawl_copy_before(graph, graph->outputs[i], NULL, err);
 		if (!copy)
-			return PAWL_OK;
+			return err->status;
 		pawl_graph_set_output(graph, i, copy);
 		ctx->n_changes++;
 	}

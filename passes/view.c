@@ -12,6 +12,16 @@ pawl_node_base(const struct pawl_node *value)
 	return value;
 }
 
+struct pawl_use *
+pawl_use_through(const struct pawl_use *use, const struct pawl_node *value)
+{
+	if (pawl_op_has(use->user->op, PAWL_OPF_VIEW) && use->user->uses)
+		return use->user->uses;
+	while (!use->next && use->def != value)
+		use = &use->def->inputs[0];
+	return use->next;
+}
+
 struct pawl_access
 pawl_access_whole(const struct pawl_graph *graph, const struct pawl_type *type)
 {
@@ -142,18 +152,6 @@ pawl_access_reshape(const struct pawl_graph *graph, struct pawl_access *access,
 	return true;
 }
 
-static int32_t
-permuted_dim(const int64_t *perm, int rank, int32_t dim)
-{
-	int i;
-
-	for (i = 0; dim >= 0 && i < rank; i++) {
-		if (perm[i] == dim)
-			return i;
-	}
-	return -1;
-}
-
 static void
 apply_permute(const struct pawl_node *node, struct pawl_access *a)
 {
@@ -162,43 +160,43 @@ apply_permute(const struct pawl_node *node, struct pawl_access *a)
 
 	for (i = 0; i < node->type.rank; i++)
 		a->stride[i] = old.stride[node->attrs.perm[i]];
-	a->pos_dim = permuted_dim(node->attrs.perm, node->type.rank, old.pos_dim);
-	a->at_dim = permuted_dim(node->attrs.perm, node->type.rank, old.at_dim);
 }
 
 static void
-apply_slice(const struct pawl_node *node, struct pawl_access *a, int64_t *offset)
+apply_slice(const struct pawl_node *node, const struct pawl_access *a, int64_t *offset)
 {
-	int i, last = node->type.rank - 1;
+	int i;
 
-	for (i = 0; i <= last; i++) {
-		int64_t start = node->attrs.start[i];
-
-		if (i == a->pos_dim)
-			a->pos0 += start;
-		else if (a->layout == PAWL_LAYOUT_K16 && i == last)
-			*offset += start * 16;
-		else
-			*offset += start * a->stride[i];
-	}
+	for (i = 0; i < node->type.rank; i++)
+		*offset += node->attrs.start[i] * a->stride[i];
 }
 
-static bool
-apply_broadcast(const struct pawl_graph *graph, const struct pawl_node *node, struct pawl_access *a)
+static void
+apply_broadcast(const struct pawl_node *node, struct pawl_access *a)
 {
 	const struct pawl_type *from = &node->inputs[0].def->type, *to = &node->type;
 	struct pawl_access old = *a;
 	int lead = to->rank - from->rank, i;
 
-	memset(a->stride, 0, sizeof(a->stride));
-	for (i = lead; i < to->rank; i++) {
-		if (extent(graph, from->dim[i - lead]) == extent(graph, to->dim[i]))
-			a->stride[i] = old.stride[i - lead];
-		else if (i - lead == old.pos_dim)
-			return false;
-	}
-	if (old.pos_dim >= 0)
-		a->pos_dim = old.pos_dim + lead;
+	for (i = 0; i < to->rank; i++)
+		a->stride[i] = i >= lead && pawl_dim_equal(from->dim[i - lead], to->dim[i]) ?
+			old.stride[i - lead] :
+			0;
+}
+
+/* The window that view is, from the window that its input is.  Only row-major values have views. */
+static bool
+apply_view(const struct pawl_graph *graph, const struct pawl_node *view, struct pawl_access *access,
+	int64_t *offset)
+{
+	if (view->op == PAWL_OP_RESHAPE)
+		return pawl_access_reshape(graph, access, &view->inputs[0].def->type, &view->type);
+	if (view->op == PAWL_OP_BROADCAST)
+		apply_broadcast(view, access);
+	else if (view->op == PAWL_OP_SLICE)
+		apply_slice(view, access, offset);
+	else
+		apply_permute(view, access);
 	return true;
 }
 
@@ -206,30 +204,21 @@ bool
 pawl_access_of(const struct pawl_graph *graph, const struct pawl_node *value,
 	const struct pawl_node **base, struct pawl_access *access, int64_t *offset)
 {
-	const struct pawl_node *input;
+	const struct pawl_node *views[PAWL_MAX_VIEWS];
+	int n = 0;
 
-	if (!pawl_op_has(value->op, PAWL_OPF_VIEW)) {
-		*base = value;
-		*offset = 0;
-		*access = pawl_access_whole(graph, &value->type);
-		return true;
+	for (; pawl_op_has(value->op, PAWL_OPF_VIEW); value = value->inputs[0].def) {
+		if (n == PAWL_MAX_VIEWS)
+			return false;
+		views[n++] = value;
 	}
-	input = value->inputs[0].def;
-	if (!pawl_access_of(graph, input, base, access, offset))
-		return false;
-	if (value->op == PAWL_OP_RESHAPE)
-		return pawl_access_reshape(graph, access, &input->type, &value->type);
-	if (value->op == PAWL_OP_BROADCAST)
-		return apply_broadcast(graph, value, access);
-	if (value->op == PAWL_OP_SLICE) {
-		apply_slice(value, access, offset);
-		return true;
+	*base = value;
+	*offset = 0;
+	*access = pawl_access_whole(graph, &value->type);
+	while (n > 0) {
+		if (!apply_view(graph, views[--n], access, offset))
+			return false;
 	}
-	/* A permute: the axis woven into k16 must stay the last one. */
-	if (access->layout == PAWL_LAYOUT_K16 &&
-		value->attrs.perm[value->type.rank - 1] != value->type.rank - 1)
-		return false;
-	apply_permute(value, access);
 	return true;
 }
 

@@ -14,8 +14,9 @@ struct pawl_access pawl_access_whole(const struct pawl_graph *graph, const struc
 /*
  * The window that `value` is on the value under its views.  *base is the node under the views
  * (no view itself), *offset the window's start in elements from the base's.  False when the chain is
- * not a strided window (a reshape across strides, or of a k16 value).
+ * not a strided window (a reshape across strides), or longer than PAWL_MAX_VIEWS.
  */
+enum { PAWL_MAX_VIEWS = 32 };
 bool pawl_access_of(const struct pawl_graph *graph, const struct pawl_node *value,
 	const struct pawl_node **base, struct pawl_access *access, int64_t *offset);
 
@@ -33,5 +34,10 @@ bool pawl_access_invert(const struct pawl_graph *graph, const struct pawl_node *
 
 /* The node under the views of value; value itself when it is no view. */
 const struct pawl_node *pawl_node_base(const struct pawl_node *value);
+
+/* The uses of value and of its views, those by the views themselves included. */
+#define pawl_foreach_use_through(use, value)                                                       \
+	for ((use) = (value)->uses; (use); (use) = pawl_use_through(use, value))
+struct pawl_use *pawl_use_through(const struct pawl_use *use, const struct pawl_node *value);
 
 #endif
