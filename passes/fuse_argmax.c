@@ -13,23 +13,13 @@ enum pawl_status
 pawl_pass_fuse_argmax(struct pawl_pass_ctx *ctx, struct pawl_graph *graph, struct pawl_error *err)
 {
 	struct pawl_node *node, *x;
-	struct pawl_group group;
-	int i;
-	bool rows;
 
 	(void)err;
 	pawl_foreach_node(node, graph) {
 		if (node->op != PAWL_OP_ARGMAX)
 			continue;
 		x = node->inputs[0].def;
-		if (x->group < 0 || x->group == node->group)
-			continue;
-		pawl_group_of(x, &group);
-		rows = true;
-		for (i = 0; i < group.n; i++)
-			rows = rows && pawl_op_has(group.nodes[i]->op, PAWL_OPF_ELEM | PAWL_OPF_ROW) &&
-				pawl_type_same_dims(&group.nodes[i]->type, &x->type);
-		if (rows && pawl_group_merge(graph, x, node))
+		if (x->group >= 0 && pawl_group_merge(graph, x, node))
 			ctx->n_changes++;
 	}
 	return PAWL_OK;

@@ -13,36 +13,10 @@
 #include "passes/pass.h"
 
 static bool
-is_private_to(const struct pawl_group *rows, const struct pawl_node *x, int32_t group)
+is_few_rows(const struct pawl_pass_ctx *ctx, const struct pawl_node *x)
 {
-	const struct pawl_use *use;
-	int i;
-
-	for (i = 0; i < rows->n; i++) {
-		if (rows->nodes[i] != x && pawl_node_escapes(rows->nodes[i]))
-			return false;
-	}
-	if (x->n_outputs)
-		return false;
-	pawl_foreach_use(use, x) {
-		if (use->user->group != group && use->user->group != x->group)
-			return false;
-	}
-	return true;
-}
-
-static bool
-is_prologue(const struct pawl_group *rows)
-{
-	int i;
-
-	if (pawl_group_template(rows) != PAWL_TEMPLATE_ROWS)
-		return false;
-	for (i = 0; i < rows->n; i++) {
-		if (!pawl_op_has(rows->nodes[i]->op, PAWL_OPF_ROW | PAWL_OPF_ELEM))
-			return false;
-	}
-	return true;
+	return pawl_type_is_static(&x->type) &&
+		pawl_type_rows(&x->type) <= ctx->facts->max_prologue_rows;
 }
 
 enum pawl_status
@@ -56,12 +30,10 @@ pawl_pass_fuse_prologue(struct pawl_pass_ctx *ctx, struct pawl_graph *graph, str
 		if (node->op != PAWL_OP_MATMUL)
 			continue;
 		x = node->inputs[0].def;
-		if (x->group < 0 || x->group == node->group || !pawl_type_is_static(&x->type) ||
-			pawl_type_rows(&x->type) > ctx->facts->max_prologue_rows)
+		if (x->group < 0 || x->group == node->group || !is_few_rows(ctx, x))
 			continue;
 		pawl_group_of(x, &rows);
-		if (is_prologue(&rows) && is_private_to(&rows, x, node->group) &&
-			pawl_group_merge(graph, x, node))
+		if (pawl_group_template(&rows) == PAWL_TEMPLATE_ROWS && pawl_group_merge(graph, x, node))
 			ctx->n_changes++;
 	}
 	return PAWL_OK;

@@ -13,19 +13,13 @@ enum pawl_status
 pawl_pass_fuse_query(struct pawl_pass_ctx *ctx, struct pawl_graph *graph, struct pawl_error *err)
 {
 	struct pawl_node *node, *q;
-	struct pawl_group group;
 
 	(void)err;
 	pawl_foreach_node(node, graph) {
 		if (node->op != PAWL_OP_ATTENTION)
 			continue;
 		q = node->inputs[0].def;
-		if (q->group < 0 || q->group == node->group || pawl_node_only_user(q) != node)
-			continue;
-		pawl_group_of(q, &group);
-		if (group.n == 1 && pawl_group_template(&group) == PAWL_TEMPLATE_MAP &&
-			(q->op == PAWL_OP_ROPE || pawl_op_has(q->op, PAWL_OPF_ELEM)) &&
-			pawl_group_merge(graph, q, node))
+		if (q->group >= 0 && q->group != node->group && pawl_group_merge(graph, q, node))
 			ctx->n_changes++;
 	}
 	return PAWL_OK;

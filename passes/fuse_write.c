@@ -35,20 +35,6 @@ is_map(struct pawl_node *node)
 }
 
 static bool
-ends_in_write(struct pawl_node *node)
-{
-	struct pawl_group group;
-	int i;
-
-	pawl_group_of(node, &group);
-	for (i = 0; i < group.n; i++) {
-		if (is_write(group.nodes[i]))
-			return true;
-	}
-	return false;
-}
-
-static bool
 join_source(struct pawl_graph *graph, struct pawl_node *write)
 {
 	struct pawl_node *value = (struct pawl_node *)pawl_node_base(write->inputs[1].def);
@@ -56,21 +42,20 @@ join_source(struct pawl_graph *graph, struct pawl_node *write)
 	return is_map(value) && value->group != write->group && pawl_group_merge(graph, value, write);
 }
 
-/* A single-node producer of an elementwise node, without views between. */
+/* The producer of an elementwise node or rope that nothing else reads, without views between. */
 static bool
 join_producer(struct pawl_graph *graph, struct pawl_node *node)
 {
-	struct pawl_node *x = node->inputs[0].def;
+	struct pawl_node *x;
 
 	if (node->op != PAWL_OP_ROPE && !pawl_op_has(node->op, PAWL_OPF_ELEM))
 		return false;
-	if (x->group < 0 || x->group == node->group || !is_map(x) || !is_map(node) ||
-		pawl_node_only_user(x) != node || !pawl_type_same_dims(&x->type, &node->type))
-		return false;
-	return pawl_group_merge(graph, x, node);
+	x = node->inputs[0].def;
+	return x->group != node->group && is_map(x) && pawl_node_only_user(x) == node &&
+		pawl_group_merge(graph, x, node);
 }
 
-/* The write group before this one, when nothing runs between that reads what it wrote. */
+/* The nearest write before this one that is in another group. */
 static bool
 join_neighbour(struct pawl_graph *graph, struct pawl_node *write)
 {
@@ -78,9 +63,8 @@ join_neighbour(struct pawl_graph *graph, struct pawl_node *write)
 	int steps = 0;
 
 	for (node = write->prev; node && steps < 64; node = node->prev, steps++) {
-		if (!is_write(node) || node->group == write->group)
-			continue;
-		return is_map(node) && ends_in_write(node) && pawl_group_merge(graph, node, write);
+		if (is_write(node) && node->group != write->group)
+			return is_map(node) && pawl_group_merge(graph, node, write);
 	}
 	return false;
 }
@@ -92,7 +76,7 @@ pawl_pass_fuse_write(struct pawl_pass_ctx *ctx, struct pawl_graph *graph, struct
 
 	(void)err;
 	pawl_foreach_node(node, graph) {
-		if (node->group >= 0 && is_map(node) && join_producer(graph, node))
+		if (is_map(node) && join_producer(graph, node))
 			ctx->n_changes++;
 	}
 	pawl_foreach_node(node, graph) {

@@ -51,36 +51,21 @@ pawl_group_template(const struct pawl_group *group)
 	return PAWL_TEMPLATE_MAP;
 }
 
-static bool
-is_used_outside(const struct pawl_node *value, int32_t group)
-{
-	const struct pawl_use *use;
-
-	if (value->n_outputs)
-		return true;
-	pawl_foreach_use(use, value) {
-		if (pawl_op_has(use->user->op, PAWL_OPF_VIEW)) {
-			if (is_used_outside(use->user, group))
-				return true;
-		} else if (use->user->group != group) {
-			return true;
-		}
-	}
-	return false;
-}
-
 bool
 pawl_node_escapes(const struct pawl_node *node)
 {
-	return is_used_outside(node, node->group);
-}
+	const struct pawl_use *use;
 
-struct pawl_node *
-pawl_node_reads_group(const struct pawl_node *node, int i, int32_t group)
-{
-	const struct pawl_node *base = pawl_node_base(node->inputs[i].def);
+	if (node->n_outputs)
+		return true;
+	pawl_foreach_use_through(use, node) {
+		const struct pawl_node *user = use->user;
 
-	return base->group == group ? (struct pawl_node *)base : NULL;
+		if (pawl_op_has(user->op, PAWL_OPF_VIEW) ? user->n_outputs > 0 :
+							   user->group != node->group)
+			return true;
+	}
+	return false;
 }
 
 static bool
@@ -128,7 +113,10 @@ has_conflict(const struct pawl_node *node, struct pawl_node *const *set, int n)
 
 enum { MAX_MOVED = 64 };
 
-/* Moves a's members, and the views of them in between, to just before b's first member. */
+/*
+ * Moves a's members, and the views of them in between, to just before b's first member.  The members
+ * of b have a's id by now.
+ */
 static bool
 sink(struct pawl_graph *graph, const struct pawl_group *a, const struct pawl_group *b)
 {
@@ -165,10 +153,10 @@ hoist(struct pawl_graph *graph, const struct pawl_group *a, const struct pawl_gr
 
 	for (node = last->next; node != end; node = node->next) {
 		/* Views, consts and allocs go up where their operands allow. */
-		bool can_move = node->group == b->id || node->group < 0;
+		bool can_move = node->group == a->id || node->group < 0;
 
 		if (can_move && depends_directly(node, stay, n_stay)) {
-			if (node->group == b->id)
+			if (node->group == a->id)
 				return false;
 			can_move = false;
 		}
@@ -192,58 +180,37 @@ hoist(struct pawl_graph *graph, const struct pawl_group *a, const struct pawl_gr
 	return true;
 }
 
-/* Whether a node can take operand i, a value of its own group, without a trip through memory. */
+/* Whether the members of a and b may run as one step: no effect of one meets an operand of the other. */
 static bool
-can_read_inside(const struct pawl_graph *graph, const struct pawl_node *node, int i)
+has_conflicts(const struct pawl_group *a, const struct pawl_group *b)
 {
-	const struct pawl_node *value = node->inputs[i].def, *base = pawl_node_base(value);
-
-	if (pawl_op_has(node->op, PAWL_OPF_INPLACE)) {
-		struct pawl_access dest = pawl_access_whole(graph, &node->type);
-
-		dest.at_dim = node->op == PAWL_OP_WRITE_ROWS ? 0 : (int32_t)node->attrs.axis;
-		return i == 1 && !pawl_op_has(base->op, PAWL_OPF_INPLACE) &&
-			pawl_access_invert(graph, value, base, &dest);
-	}
-	if (value != base || pawl_op_has(base->op, PAWL_OPF_INPLACE))
-		return false;
-	if (pawl_op_has(node->op, PAWL_OPF_ELEM))
-		return true;
-	return i == 0 && node->op != PAWL_OP_CONCAT && node->op != PAWL_OP_GATHER &&
-		node->op != PAWL_OP_BATCH_MATMUL;
-}
-
-/* Whether the members of a and b may run as one step: operands and effects. */
-static bool
-may_share_step(const struct pawl_graph *graph, const struct pawl_group *a, const struct pawl_group *b)
-{
-	int i, j;
+	int i;
 
 	for (i = 0; i < b->n; i++) {
-		for (j = 0; j < b->nodes[i]->n_inputs; j++) {
-			if (pawl_node_reads_group(b->nodes[i], j, a->id) &&
-				!can_read_inside(graph, b->nodes[i], j))
-				return false;
-		}
 		if (has_conflict(b->nodes[i], a->nodes, a->n))
-			return false;
+			return true;
 	}
-	return true;
+	return false;
 }
 
 bool
 pawl_group_merge(struct pawl_graph *graph, struct pawl_node *a, struct pawl_node *b)
 {
-	struct pawl_group ga, gb;
+	struct pawl_group ga, gb, both;
 	int i;
 
 	pawl_group_of(a, &ga);
 	pawl_group_of(b, &gb);
-	if (ga.n + gb.n > PAWL_MAX_GROUP_NODES || !may_share_step(graph, &ga, &gb))
+	if (ga.n + gb.n > PAWL_MAX_GROUP_NODES || has_conflicts(&ga, &gb))
 		return false;
-	if (!sink(graph, &ga, &gb) && !hoist(graph, &ga, &gb))
-		return false;
-	for (i = 0; i < gb.n; i++)
+	both = ga;
+	for (i = 0; i < gb.n; i++) {
 		gb.nodes[i]->group = ga.id;
-	return true;
+		both.nodes[both.n++] = gb.nodes[i];
+	}
+	if (pawl_group_fits(graph, &both) && (sink(graph, &ga, &gb) || hoist(graph, &ga, &gb)))
+		return true;
+	for (i = 0; i < gb.n; i++)
+		gb.nodes[i]->group = gb.id;
+	return false;
 }

@@ -24,15 +24,26 @@ bool pawl_group_has(const struct pawl_group *group, enum pawl_op op);
 /* Whether a value of the group is used outside of it, directly or through views, or is an output. */
 bool pawl_node_escapes(const struct pawl_node *node);
 
-/* The value of `group` that node reads through input i, looking through views; NULL: none. */
-struct pawl_node *pawl_node_reads_group(const struct pawl_node *node, int i, int32_t group);
+/*
+ * Whether the template of the group can execute its members as one step:
+ *   MATMUL  a prologue of row and elementwise ops that only the matmuls' one input 0 comes from;
+ *           matmuls; elementwise ops over their results
+ *   ATTEND  rope and elementwise ops that only the query comes from; one attention; elementwise ops
+ *   GATHER  one gather; elementwise ops
+ *   BATCH   one batch_matmul
+ *   ROWS    row ops, argmax and elementwise ops over equal dims
+ *   MAP     elementwise ops, rope, writes and fills, or one concat
+ * A member reads another directly, never through a view; only a write may, the view being turned
+ * into part of its address.  A value is stored at most twice: to its own storage and by a write, or
+ * by two writes.  All members have the group's id.
+ */
+bool pawl_group_fits(const struct pawl_graph *graph, const struct pawl_group *group);
 
 /*
  * Makes one group of two (a before b in list order), keeping a's id.  Moves the members of a down
  * to b, or those of b up to a, whichever the dependences and effects between allow.  False, with
- * nothing changed, when neither may move, when the group would be too large, when a member would
- * read another through a view (only a write may, the view then becomes part of its address), or when
- * one writes what another reads.
+ * nothing changed, when neither may move, when the group would be too large or not fit its
+ * template, or when one writes what another reads.
  */
 bool pawl_group_merge(struct pawl_graph *graph, struct pawl_node *a, struct pawl_node *b);
 

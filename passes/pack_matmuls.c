@@ -11,29 +11,24 @@
 #include "passes/group.h"
 #include "passes/pass.h"
 
-static struct pawl_node *
-first_matmul_of(const struct pawl_node *x, const struct pawl_node *before)
-{
-	const struct pawl_node *node;
-
-	for (node = x->next; node && node != before; node = node->next) {
-		if (node->op == PAWL_OP_MATMUL && node->inputs[0].def == x)
-			return (struct pawl_node *)node;
-	}
-	return NULL;
-}
-
 enum pawl_status
 pawl_pass_pack_matmuls(struct pawl_pass_ctx *ctx, struct pawl_graph *graph, struct pawl_error *err)
 {
-	struct pawl_node *node, *first;
+	/* By id of the input: its first matmul. */
+	struct pawl_node **first =
+		pawl_arena_alloc(&ctx->scratch, (size_t)graph->n_ids + 1, sizeof(*first));
+	struct pawl_node *node, *x;
 
-	(void)err;
+	if (!first)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory");
 	pawl_foreach_node(node, graph) {
 		if (node->op != PAWL_OP_MATMUL)
 			continue;
-		first = first_matmul_of(node->inputs[0].def, node);
-		if (first && first->group != node->group && pawl_group_merge(graph, first, node))
+		x = node->inputs[0].def;
+		if (!first[x->id])
+			first[x->id] = node;
+		else if (first[x->id]->group != node->group &&
+			pawl_group_merge(graph, first[x->id], node))
 			ctx->n_changes++;
 	}
 	return PAWL_OK;
