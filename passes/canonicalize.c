@@ -3,14 +3,13 @@
  *
  *	reshape, permute, slice, broadcast, cast, scale that change nothing go;
  *	reshape of reshape, permute of permute, slice of slice, broadcast of broadcast compose;
- *	a copy whose source nobody writes to goes;
+ *	a copy goes, unless it gives a view storage of its own, as hosts ask for before a kernel;
  *	the operands of a commutative op stand in list order, a literal last;
  *	x - x and x + 0 stay: they are not exact for NaN, infinities and -0.
  *
  * Every rule removes a node, shortens a chain or moves towards the order, so the walk ends; it runs
  * once from front to back, each operand being canonical by then.
  */
-#include "ir/build.h"
 #include "passes/pass.h"
 
 static bool
@@ -31,30 +30,6 @@ is_literal(const struct pawl_node *node)
 	return node->op == PAWL_OP_CONST && node->attrs.role == PAWL_ROLE_LITERAL;
 }
 
-/* Whether some node writes in place into the storage that value lives in. */
-static bool
-is_written(const struct pawl_node *value)
-{
-	const struct pawl_use *use;
-
-	pawl_foreach_use(use, value) {
-		if (pawl_op_has(use->user->op, PAWL_OPF_INPLACE) && use == &use->user->inputs[0])
-			return true;
-		if (pawl_op_has(use->user->op, PAWL_OPF_VIEW) && is_written(use->user))
-			return true;
-	}
-	return false;
-}
-
-/* Storage that a write may reach makes copies meaningful; elsewhere they say nothing. */
-static bool
-is_private_value(const struct pawl_node *value)
-{
-	const struct pawl_node *storage = pawl_node_storage(value);
-
-	return !pawl_op_has(storage->op, PAWL_OPF_LEAF) && storage == value;
-}
-
 static bool
 is_identity(const struct pawl_node *node)
 {
@@ -69,7 +44,7 @@ is_identity(const struct pawl_node *node)
 		return is_identity_perm(node);
 	if (node->op == PAWL_OP_SCALE)
 		return node->attrs.scale == 1.0;
-	return node->op == PAWL_OP_COPY && is_private_value(x) && !is_written(x) && !is_written(node);
+	return node->op == PAWL_OP_COPY && !pawl_op_has(x->op, PAWL_OPF_VIEW);
 }
 
 /* Reads node's input through its own producer; attributes are composed. */
@@ -96,18 +71,9 @@ compose(struct pawl_node *node)
 	return true;
 }
 
+/* place: by id, in list order. */
 static bool
-comes_after(const struct pawl_node *a, const struct pawl_node *b)
-{
-	for (b = b->next; b; b = b->next) {
-		if (b == a)
-			return true;
-	}
-	return false;
-}
-
-static bool
-swap_operands(struct pawl_node *node)
+swap_operands(struct pawl_node *node, const int32_t *place)
 {
 	struct pawl_node *x, *y;
 
@@ -115,7 +81,7 @@ swap_operands(struct pawl_node *node)
 		return false;
 	x = node->inputs[0].def;
 	y = node->inputs[1].def;
-	if (x == y || is_literal(y) || (!is_literal(x) && !comes_after(x, y)))
+	if (x == y || is_literal(y) || (!is_literal(x) && place[x->id] < place[y->id]))
 		return false;
 	pawl_graph_set_input(node, 0, y);
 	pawl_graph_set_input(node, 1, x);
@@ -125,18 +91,21 @@ swap_operands(struct pawl_node *node)
 enum pawl_status
 pawl_pass_canonicalize(struct pawl_pass_ctx *ctx, struct pawl_graph *graph, struct pawl_error *err)
 {
+	int32_t *place = pawl_arena_alloc(&ctx->scratch, (size_t)graph->n_ids + 1, sizeof(*place)), n = 0;
 	struct pawl_node *node, *next;
 
-	(void)err;
+	if (!place)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory");
 	for (node = graph->first; node; node = next) {
 		next = node->next;
+		place[node->id] = n++;
 		while (compose(node))
 			ctx->n_changes++;
 		if (is_identity(node)) {
 			pawl_graph_replace_uses(graph, node, node->inputs[0].def);
 			pawl_graph_remove(graph, node);
 			ctx->n_changes++;
-		} else if (swap_operands(node)) {
+		} else if (swap_operands(node, place)) {
 			ctx->n_changes++;
 		}
 	}

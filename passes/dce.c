@@ -1,7 +1,6 @@
 /*
- * dce: removes nodes that reach neither an output nor state that outlives the run.  A write into a
- * kv const is kept for its effect; consts of the host stay, since they are bind points only when
- * something reads them.
+ * dce: removes nodes that reach neither an output nor state that outlives the run: a write into a kv
+ * const is kept for its effect.  A const that nothing reads goes too, and is no bind point then.
  */
 #include "passes/pass.h"
 

@@ -51,7 +51,8 @@ strip_repeat(struct pawl_node *x)
 		!pawl_dim_equal(wide->type.dim[2], base->type.dim[1]) ||
 		!pawl_dim_equal(wide->type.dim[3], base->type.dim[2]) ||
 		!pawl_dim_equal(thin->type.dim[2], base->type.dim[1]) ||
-		!pawl_dim_equal(x->type.dim[1], base->type.dim[1]))
+		!pawl_dim_equal(x->type.dim[1], base->type.dim[1]) ||
+		!pawl_dim_equal(x->type.dim[2], base->type.dim[2]))
 		return x;
 	return base;
 }
@@ -106,7 +107,8 @@ match_attention(const struct pawl_node *y, struct match *m)
 		u->attrs.perm[1] != 2)
 		return false;
 	m->v = strip_repeat(u->inputs[0].def);
-	if (!match_scores(p->inputs[0].def, m))
+	if (!match_scores(p->inputs[0].def, m) || !pawl_type_is_static(&m->k->type) ||
+		!pawl_type_is_static(&m->v->type))
 		return false;
 	return m->k->type.dtype == m->v->type.dtype && m->k->type.dim[0].base == m->v->type.dim[0].base;
 }

@@ -13,7 +13,7 @@
  *	                                                -> %c = concat %s, %t {axis = 0}
  *	                                                   %v = write_slice %x, %c {start = [0]}
  *
- * Only when nobody else reads the value between, and for static starts.
+ * Only when nobody else reads the value between, and for static starts and shapes.
  */
 #include "ir/build.h"
 #include "passes/pass.h"
@@ -43,7 +43,8 @@ merge_zero(struct pawl_graph *graph, struct pawl_node *zero)
 static bool
 is_static_write(const struct pawl_node *node)
 {
-	return node->op == PAWL_OP_WRITE_SLICE && node->attrs.axis < 0;
+	return node->op == PAWL_OP_WRITE_SLICE && node->attrs.axis < 0 &&
+		pawl_type_is_static(&node->inputs[1].def->type);
 }
 
 static int64_t
@@ -116,7 +117,8 @@ merge_write(struct pawl_graph *graph, struct pawl_node *b)
 		return true;
 	}
 	axis = seam(a, b);
-	return axis >= 0 && join_at_seam(graph, a, b, axis);
+	/* There is no concat of blocks. */
+	return axis >= 0 && !pawl_dtype_is_blocked(b->type.dtype) && join_at_seam(graph, a, b, axis);
 }
 
 enum pawl_status
