@@ -4,13 +4,19 @@
 
 #include "passes/step.h"
 
-/* Floating-point and integer operations, and bytes read or written, at the largest extents. */
-void pawl_step_cost(const struct pawl_step *step, int64_t *flops, int64_t *bytes);
+/*
+ * Floating-point and integer operations, and bytes read or written, at the largest extents; INT64_MAX
+ * stands for anything beyond it.
+ */
+void pawl_step_cost(const struct pawl_program *program, const struct pawl_step *step, int64_t *flops,
+	int64_t *bytes);
 
 /*
- * Partial results of an ATTEND step: for each row t, query head h and chunk c of PAWL_ATTEND_CHUNK
+ * Partial results of an attention: for each row t, query head h and chunk c of PAWL_ATTEND_CHUNK
  * positions up to the capacity, dv + 2 floats (o[0 .. dv), m, l) at ((t * hq + h) * chunks + c).
+ * INT64_MAX stands for anything beyond it.
  */
-int64_t pawl_attend_partials_bytes(const struct pawl_step_op *ops, int32_t n_ops);
+int64_t pawl_attend_partials_bytes(
+	const struct pawl_program *program, const struct pawl_step_op *attention);
 
 #endif

@@ -90,8 +90,8 @@ lower_operand(struct lowering *l, const struct pawl_node *value, struct pawl_ope
 	}
 	if (access_outside(l, value, false, &out->access))
 		return PAWL_OK;
-	return pawl_fail(l->err, PAWL_INTERNAL, "lowering: an operand of type %s is no window",
-		pawl_dtype_name(value->type.dtype));
+	return pawl_fail(l->err, PAWL_INTERNAL, "lowering: operand %s (%s) is no window",
+		value->name ? value->name : "", pawl_op_name(value->op));
 }
 
 /* A body op for node (operands 0 .. n_inputs - 1 of it), without stores. */
@@ -104,6 +104,8 @@ add_op(struct lowering *l, const struct pawl_node *node, enum pawl_op op, int fi
 
 	*made = (struct pawl_step_op){.op = op, .attrs = node->attrs, .type = node->type};
 	made->name = pawl_arena_strdup(l->arena, node->name ? node->name : "");
+	if (!made->name)
+		return no_memory(l);
 	made->n_inputs = n_inputs;
 	for (i = 0; i < n_inputs; i++) {
 		enum pawl_status status =
@@ -121,7 +123,8 @@ static enum pawl_status
 add_store(struct lowering *l, struct pawl_step_op *op, const struct pawl_access *access)
 {
 	if (op->n_outs == 2)
-		return pawl_fail(l->err, PAWL_INTERNAL, "lowering: a value is stored three times");
+		return pawl_fail(l->err, PAWL_INTERNAL, "lowering: %s is stored three times",
+			pawl_op_name(op->op));
 	op->outs[op->n_outs++] = *access;
 	return PAWL_OK;
 }
@@ -282,19 +285,38 @@ step_name(struct lowering *l)
 	return pawl_arena_strdup(l->arena, text);
 }
 
+/* Room for the partial results of the step's attention. */
+static enum pawl_status
+add_partials(struct lowering *l, struct pawl_step *step)
+{
+	const struct pawl_step_op *op = l->ops;
+	int64_t bytes, n;
+	struct pawl_type type;
+
+	while (op->op != PAWL_OP_ATTENTION)
+		op++;
+	bytes = pawl_attend_partials_bytes(l->program, op);
+	if (bytes > PAWL_MAX_SCRATCH)
+		return pawl_fail(l->err, PAWL_UNSUPPORTED,
+			"attention %s: its partial results exceed %lld bytes", op->name,
+			(long long)PAWL_MAX_SCRATCH);
+	n = bytes / (int64_t)sizeof(float);
+	type = pawl_type_make(PAWL_DTYPE_F32, 1, &n);
+	step->scratch_arg = add_arg(l, pawl_lower_add_slot(l->graph, l->program, PAWL_SLOT_TEMP,
+					       "attention partials", &type), 0, true);
+	return PAWL_OK;
+}
+
 static enum pawl_status
 finish_step(struct lowering *l, struct pawl_step *step)
 {
 	step->template = pawl_group_template(l->group);
 	step->scratch_arg = -1;
 	if (step->template == PAWL_TEMPLATE_ATTEND) {
-		int64_t bytes = pawl_attend_partials_bytes(l->ops, l->n_ops);
-		int64_t dims[1] = {bytes / 4};
-		struct pawl_type type = pawl_type_make(PAWL_DTYPE_F32, 1, dims);
+		enum pawl_status status = add_partials(l, step);
 
-		step->scratch_arg =
-			add_arg(l, pawl_lower_add_slot(l->graph, l->program, PAWL_SLOT_TEMP,
-					   "attention partials", &type), 0, true);
+		if (status != PAWL_OK)
+			return status;
 	}
 	step->name = step_name(l);
 	step->n_ops = l->n_ops;
@@ -307,7 +329,7 @@ finish_step(struct lowering *l, struct pawl_step *step)
 	memcpy(step->ops, l->ops, (size_t)l->n_ops * sizeof(*step->ops));
 	memcpy(step->args, l->args, (size_t)l->n_args * sizeof(*step->args));
 	l->program->n_args += l->n_args;
-	pawl_step_cost(step, &step->flops, &step->bytes);
+	pawl_step_cost(l->program, step, &step->flops, &step->bytes);
 	return PAWL_OK;
 }
 

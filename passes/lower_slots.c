@@ -28,18 +28,6 @@ pawl_lower_add_slot(const struct pawl_graph *graph, struct pawl_program *program
 	return program->n_slots++;
 }
 
-static bool
-is_output_storage(const struct pawl_graph *graph, const struct pawl_node *storage)
-{
-	int32_t i;
-
-	for (i = 0; i < graph->n_outputs; i++) {
-		if (pawl_node_storage(graph->outputs[i]) == storage)
-			return true;
-	}
-	return false;
-}
-
 static enum pawl_slot_role
 const_role(const struct pawl_node *node)
 {
@@ -90,26 +78,30 @@ copy_values(struct pawl_program *program, struct pawl_slot *slot, const struct p
 static bool
 owns_temporary(const struct pawl_node *node)
 {
-	return node->op == PAWL_OP_ALLOC ||
+	/* A concat is made part by part, in its storage, even when nothing reads it. */
+	return node->op == PAWL_OP_ALLOC || node->op == PAWL_OP_CONCAT ||
 		(pawl_node_runs(node) && !pawl_op_has(node->op, PAWL_OPF_INPLACE) &&
 			pawl_node_escapes(node));
 }
 
+/* Marks in slot_of. */
+enum { NO_SLOT = -1, IS_OUTPUT = -2 };
+
 static int32_t
-slot_for(const struct pawl_graph *graph, struct pawl_program *program, const struct pawl_node *node)
+slot_for(const struct pawl_graph *graph, struct pawl_program *program, const struct pawl_node *node,
+	bool is_output)
 {
 	if (node->op == PAWL_OP_CONST)
 		return is_read_directly(node) ?
 			pawl_lower_add_slot(graph, program, const_role(node), node->name, &node->type) :
-			-1;
+			NO_SLOT;
 	if (node->op == PAWL_OP_PACK)
 		return pawl_lower_add_slot(graph, program, PAWL_SLOT_WEIGHT, node->inputs[0].def->name,
 			&node->type);
 	if (owns_temporary(node))
 		return pawl_lower_add_slot(graph, program,
-			is_output_storage(graph, node) ? PAWL_SLOT_OUTPUT : PAWL_SLOT_TEMP, node->name,
-			&node->type);
-	return -1;
+			is_output ? PAWL_SLOT_OUTPUT : PAWL_SLOT_TEMP, node->name, &node->type);
+	return NO_SLOT;
 }
 
 enum pawl_status
@@ -126,11 +118,17 @@ pawl_lower_slots(const struct pawl_graph *graph, struct pawl_program *program, i
 	if (!program->slots || !program->outputs)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for slots");
 	for (i = 0; i < graph->n_ids; i++)
-		slot_of[i] = -1;
+		slot_of[i] = NO_SLOT;
+	for (i = 0; i < graph->n_outputs; i++)
+		slot_of[pawl_node_storage(graph->outputs[i])->id] = IS_OUTPUT;
 	pawl_foreach_node(node, graph) {
-		slot_of[node->id] = slot_for(graph, program, node);
-		if (node->op == PAWL_OP_CONST && slot_of[node->id] >= 0 &&
-			!copy_values(program, &program->slots[slot_of[node->id]], node))
+		int32_t slot = slot_for(graph, program, node, slot_of[node->id] == IS_OUTPUT);
+
+		slot_of[node->id] = slot;
+		if (node->op == PAWL_OP_ALLOC)
+			program->slots[slot].is_buffer = true;
+		if (node->op == PAWL_OP_CONST && slot >= 0 &&
+			!copy_values(program, &program->slots[slot], node))
 			return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for literals");
 	}
 	for (i = 0; i < graph->n_outputs; i++)

@@ -66,34 +66,60 @@ lives_with(const struct pawl_slot *a, const struct pawl_slot *b)
 	return a->first_step <= b->last_step && b->first_step <= a->last_step;
 }
 
-/* The lowest offset that clears placed[0..n); each collision moves the candidate up, so this ends. */
+/* First fit among placed[0 .. n), which are in the order of their offsets. */
 static int64_t
 lowest_offset(const struct pawl_slot *slot, struct pawl_slot *const *placed, int32_t n, bool no_reuse,
 	bool red_zones)
 {
 	int64_t at = 0, size = footprint(slot, red_zones);
-	bool moved = true;
 	int32_t i;
 
-	while (moved) {
-		moved = false;
-		for (i = 0; i < n; i++) {
-			int64_t start = placed[i]->offset;
-			int64_t end = start + footprint(placed[i], red_zones);
+	for (i = 0; i < n && placed[i]->offset < at + size; i++) {
+		int64_t end = placed[i]->offset + footprint(placed[i], red_zones);
 
-			if ((no_reuse || lives_with(slot, placed[i])) && at < end && start < at + size) {
-				at = end;
-				moved = true;
-			}
-		}
+		if ((no_reuse || lives_with(slot, placed[i])) && at < end)
+			at = end;
 	}
 	return at;
+}
+
+static void
+insert_by_offset(struct pawl_slot **placed, int32_t n, struct pawl_slot *slot)
+{
+	for (; n > 0 && placed[n - 1]->offset > slot->offset; n--)
+		placed[n] = placed[n - 1];
+	placed[n] = slot;
+}
+
+static enum pawl_status
+place_slots(struct pawl_program *program, struct pawl_slot **order, struct pawl_slot **placed, int32_t n,
+	bool no_reuse, bool red_zones, struct pawl_error *err)
+{
+	int32_t i;
+
+	program->scratch_bytes = 0;
+	for (i = 0; i < n; i++) {
+		struct pawl_slot *slot = order[i];
+		int64_t end;
+
+		slot->offset = lowest_offset(slot, placed, i, no_reuse, red_zones);
+		insert_by_offset(placed, i, slot);
+		end = slot->offset + footprint(slot, red_zones);
+		if (end > PAWL_MAX_SCRATCH)
+			return pawl_fail(err, PAWL_UNSUPPORTED,
+				"the temporaries of '%s' exceed %lld bytes", program->name,
+				(long long)PAWL_MAX_SCRATCH);
+		if (end > program->scratch_bytes)
+			program->scratch_bytes = end;
+	}
+	return PAWL_OK;
 }
 
 enum pawl_status
 pawl_plan_memory(struct pawl_program *program, bool no_reuse, bool red_zones, struct pawl_error *err)
 {
-	struct pawl_slot **order = calloc((size_t)program->n_slots + 1, sizeof(struct pawl_slot *));
+	struct pawl_slot **order = calloc(2 * (size_t)program->n_slots + 1, sizeof(struct pawl_slot *));
+	enum pawl_status status;
 	int32_t n = 0, i;
 
 	if (!order)
@@ -104,15 +130,7 @@ pawl_plan_memory(struct pawl_program *program, bool no_reuse, bool red_zones, st
 			order[n++] = &program->slots[i];
 	}
 	qsort(order, (size_t)n, sizeof(*order), by_size);
-	program->scratch_bytes = 0;
-	for (i = 0; i < n; i++) {
-		int64_t end;
-
-		order[i]->offset = lowest_offset(order[i], order, i, no_reuse, red_zones);
-		end = order[i]->offset + footprint(order[i], red_zones);
-		if (end > program->scratch_bytes)
-			program->scratch_bytes = end;
-	}
+	status = place_slots(program, order, order + n, n, no_reuse, red_zones, err);
 	free(order);
-	return PAWL_OK;
+	return status;
 }

@@ -17,6 +17,9 @@
 
 enum { PAWL_MAX_INPUTS = 8 };
 
+/* Bytes of scratch memory that a program may ask for, at most; beyond is PAWL_UNSUPPORTED. */
+#define PAWL_MAX_SCRATCH (INT64_C(1) << 48)
+
 enum pawl_template {
 	PAWL_TEMPLATE_MAP,     /* elementwise chains, rope, casts, writes; a unit is a row of a segment */
 	PAWL_TEMPLATE_ROWS,    /* row ops and elementwise ops over the same rows; a unit is a row */
@@ -108,6 +111,7 @@ struct pawl_slot {
 	int64_t bytes;  /* at the largest extents; of a row-major copy for TILE16 weights, whose
 	                   packed size codegen/pack.h knows */
 	int64_t offset; /* TEMP and OUTPUT */
+	bool is_buffer; /* an alloc: its content is unspecified where nothing has written */
 	int32_t first_step, last_step; /* lifetime; outputs live to n_steps */
 	const double *values; /* LITERAL */
 	uint32_t n_values;
