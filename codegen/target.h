@@ -71,6 +71,11 @@ struct pawl_target_api {
 	/* Neither allocates nor compiles. */
 	enum pawl_status (*run)(const struct pawl_code *code, const struct pawl_run *run, struct pawl_error *err);
 	void (*counters)(const struct pawl_target *target, struct pawl_target_counters *out);
+	/*
+	 * The identity of the kernel that serves a step; steps of equal ones share it.  NULL: no
+	 * kernels are generated.
+	 */
+	uint64_t (*kernel_hash)(const struct pawl_code *code, int32_t step);
 };
 
 typedef const struct pawl_target_api *pawl_target_query_fn(void);

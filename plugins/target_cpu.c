@@ -155,6 +155,12 @@ code_info(const struct pawl_code *code, struct pawl_code_info *out)
 	};
 }
 
+static uint64_t
+kernel_hash(const struct pawl_code *code, int32_t step)
+{
+	return code->steps[step].kernel->hash;
+}
+
 struct job {
 	const struct pawl_code *code;
 	const struct pawl_run *run;
@@ -230,6 +236,7 @@ pawl_target_query(void)
 		.code_info = code_info,
 		.run = run_code,
 		.counters = counters,
+		.kernel_hash = kernel_hash,
 	};
 
 	return &api;

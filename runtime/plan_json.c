@@ -190,7 +190,7 @@ pawl_plan_json(const struct pawl_plan *plan, char **out, struct pawl_error *err)
 	for (int32_t i = 0; i < program->n_slots; i++)
 		add_slot(&json, array, plan, i);
 	add_bind_points(&json, json.root, plan);
-	pawl_plan_json_steps(&json, json.root, program);
+	pawl_plan_json_steps(&json, json.root, plan);
 	array = pawl_json_array(&json, json.root, "outputs");
 	for (int32_t i = 0; i < program->n_outputs; i++)
 		pawl_json_number(&json, array, NULL, program->outputs[i]);

@@ -2,14 +2,13 @@
 #ifndef PAWL_RUNTIME_PLAN_JSON_PARTS_H
 #define PAWL_RUNTIME_PLAN_JSON_PARTS_H
 
-#include "passes/step.h"
 #include "runtime/json_write.h"
+#include "runtime/plan.h"
 
 /* Adds "dtype", "layout" and "dims", which are written as in the text form: "2*$T+1". */
 void pawl_plan_json_type(struct pawl_json *json, cJSON *parent,
 	const struct pawl_program *program, const struct pawl_type *type);
 
-void pawl_plan_json_steps(
-	struct pawl_json *json, cJSON *root, const struct pawl_program *program);
+void pawl_plan_json_steps(struct pawl_json *json, cJSON *root, const struct pawl_plan *plan);
 
 #endif

@@ -141,8 +141,10 @@ add_op(struct pawl_json *json, cJSON *array, const struct pawl_program *program,
 }
 
 void
-pawl_plan_json_steps(struct pawl_json *json, cJSON *root, const struct pawl_program *program)
+pawl_plan_json_steps(struct pawl_json *json, cJSON *root, const struct pawl_plan *plan)
 {
+	const struct pawl_target_api *api = plan->device->api;
+	const struct pawl_program *program = plan->program;
 	cJSON *array = pawl_json_array(json, root, "steps");
 
 	for (int32_t i = 0; i < program->n_steps; i++) {
@@ -153,6 +155,10 @@ pawl_plan_json_steps(struct pawl_json *json, cJSON *root, const struct pawl_prog
 		pawl_json_string(json, object, "name", step->name);
 		pawl_json_int64(json, object, "flops", step->flops);
 		pawl_json_int64(json, object, "bytes", step->bytes);
+		if (api->kernel_hash)
+			pawl_json_hash(json, object, "kernel", api->kernel_hash(plan->code, i));
+		else
+			pawl_json_null(json, object, "kernel");
 		pawl_json_number(json, object, "first_arg", step->first_arg);
 		pawl_json_number(json, object, "scratch_arg", step->scratch_arg);
 		inner = pawl_json_array(json, object, "args");
