@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codegen/launch.h"
+
 /* Text that grows; NULL once memory was exhausted. */
 struct text {
 	char *bytes;
@@ -118,7 +120,8 @@ put_op(struct text *t, const struct pawl_step_op *op)
 }
 
 char *
-pawl_kernel_key(const struct pawl_step *step, enum pawl_cpu_variant variant)
+pawl_kernel_key(const struct pawl_program *program, const struct pawl_step *step,
+	enum pawl_cpu_variant variant)
 {
 	struct text t = {.capacity = 1024};
 	int32_t i;
@@ -126,6 +129,10 @@ pawl_kernel_key(const struct pawl_step *step, enum pawl_cpu_variant variant)
 	t.bytes = calloc(1, t.capacity);
 	put(&t, "%s %s %d args, scratch %d\n", pawl_cpu_variant_info(variant)->name,
 		pawl_template_name(step->template), step->n_args, step->scratch_arg);
+	/* Scratch memory is made for the largest extents. */
+	for (i = 0; i < program->n_symbols && pawl_step_is_symbolic(step); i++)
+		put(&t, "$%d %" PRId64 " %" PRId64 "\n", i, program->symbols[i].min,
+			program->symbols[i].max);
 	for (i = 0; i < step->n_ops; i++)
 		put_op(&t, &step->ops[i]);
 	return t.bytes;

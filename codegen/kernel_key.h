@@ -11,7 +11,8 @@
 #include "passes/step.h"
 
 /* To be freed; NULL when memory is exhausted. */
-char *pawl_kernel_key(const struct pawl_step *step, enum pawl_cpu_variant variant);
+char *pawl_kernel_key(const struct pawl_program *program, const struct pawl_step *step,
+	enum pawl_cpu_variant variant);
 /* FNV-1a over a key, for tables and names of dumps. */
 uint64_t pawl_kernel_key_hash(const char *key);
 

@@ -204,7 +204,7 @@ pawl_cpu_kernels_get(struct pawl_cpu_kernels *kernels, const struct pawl_program
 	const struct pawl_step *step, enum pawl_cpu_variant variant, const struct pawl_cpu_kernel **out,
 	struct pawl_error *err)
 {
-	char *key = pawl_kernel_key(step, variant);
+	char *key = pawl_kernel_key(program, step, variant);
 	enum pawl_status status;
 
 	if (!key)

@@ -2,6 +2,7 @@
 #include "tests/cpu_subject.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "codegen/cpu_variant.h"
 #include "ir/random.h"
@@ -177,6 +178,86 @@ START_TEST(gathers_of_every_weight_type)
 }
 END_TEST
 
+struct attention {
+	int rows, heads, groups, d, width, capacity, offset, length; /* length 0: no symbol */
+	const char *k_type, *layout, *attrs;
+	bool has_mask;
+};
+
+static int64_t attention_offset;
+
+static void
+set_offset(const char *name, void *bytes)
+{
+	if (!strcmp(name, "at"))
+		memcpy(bytes, &attention_offset, sizeof(attention_offset));
+}
+
+static void
+check_attention(const struct attention *a)
+{
+	struct pawl_cpu_subject s;
+	char text[2048];
+
+	snprintf(text, sizeof(text),
+		"sym $n : 1 .. %d\n%%q = const {role=data} : f32[%d,%d,%d]\n"
+		"%%c = const {role=data} : f32[%d,%d]\n%%s = const {role=data} : f32[%d,%d]\n"
+		"%%k = const {role=kv} : %s[1,%d,%d,%d]%s\n%%v = const {role=kv} : %s[1,%d,%d,%d]\n"
+		"%%at = const {role=data} : i64[]\n%%mask = const {role=data} : f32[%d,%d]\n"
+		"%%qr = rope %%q, %%c, %%s {pairs=halves} : f32[%d,%d,%d]\n"
+		"%%y = attention %%qr, %%k, %%v, %%at%s {%s%s} : f32[%d,%d,%d]\n"
+		"%%z = attention %%q, %%k, %%v, %%at%s {%s%s} : f32[%d,%d,%d]\n"
+		"%%e = silu %%z : f32[%d,%d,%d]\noutput %%y\noutput %%e\n",
+		a->capacity, a->rows, a->heads, a->d, a->rows, a->d, a->rows, a->d, a->k_type,
+		a->groups, a->capacity, a->d, a->layout, a->k_type, a->groups, a->capacity, a->width,
+		a->rows, a->capacity, a->rows, a->heads, a->d, a->has_mask ? ", %mask" : "", a->attrs,
+		a->length ? ",sym=$n" : "", a->rows, a->heads, a->width, a->has_mask ? ", %mask" : "",
+		a->attrs, a->length ? ",sym=$n" : "", a->rows, a->heads, a->width, a->rows, a->heads,
+		a->width);
+	pawl_cpu_subject_begin(&s, text, a->length ? a->length : 1);
+	attention_offset = a->offset;
+	s.adjust = set_offset;
+	agrees_everywhere(&s);
+	pawl_cpu_subject_end(&s);
+}
+
+START_TEST(attention)
+{
+	static const struct attention cases[] = {
+		{1, 3, 1, 64, 64, 304, 270, 271, "f16", "@k16", "scale=0.125", false},
+		{3, 4, 2, 16, 24, 160, 120, 0, "f16", "@k16", "scale=0.25", false},
+		{5, 9, 3, 20, 32, 141, 0, 5, "f32", "", "scale=0.3,softcap=20.0", false},
+		{2, 2, 2, 32, 16, 272, 250, 252, "bf16", "@k16", "scale=0.2,window=100", false},
+		{4, 8, 1, 16, 40, 260, 200, 230, "f16", "", "scale=0.2,causal=false", true},
+		{3, 4, 4, 8, 8, 64, 10, 40, "f32", "@k16", "scale=0.5,window=4", true},
+		{1, 12, 1, 16, 16, 144, 128, 129, "f16", "@k16", "scale=0.5", false},
+	};
+
+	check_attention(&cases[_i]);
+}
+END_TEST
+
+enum { N_ATTENTIONS = 7 };
+
+START_TEST(random_graphs)
+{
+	const struct pawl_random_options options = {
+		.flavours = _i % 2 ? PAWL_RANDOM_DEFAULT | PAWL_RANDOM_SYMBOLIC : PAWL_RANDOM_DEFAULT};
+	struct pawl_cpu_subject s = {.seed = 100 + (uint64_t)_i, .max_prologue_rows = 4};
+	int i;
+
+	ck_assert_msg(pawl_random_graph(s.seed, &options, &s.graph, &err) == PAWL_OK, "%s", err.text);
+	for (i = 0; i < s.graph->n_symbols; i++) {
+		const struct pawl_symbol *symbol = &s.graph->symbols[i];
+
+		s.symbols[i] = symbol->min +
+			_i % ((symbol->max - symbol->min) / symbol->multiple + 1) * symbol->multiple;
+	}
+	agrees_everywhere(&s);
+	pawl_cpu_subject_end(&s);
+}
+END_TEST
+
 #else
 
 START_TEST(kernels)
@@ -202,6 +283,8 @@ pawl_cpu_suite(void)
 	tcase_add_loop_test(tcase, matmul_of_every_weight_type, 0, N_WEIGHT_TYPES);
 	tcase_add_test(tcase, matmuls_that_share_their_input);
 	tcase_add_loop_test(tcase, gathers_of_every_weight_type, 0, N_WEIGHT_TYPES);
+	tcase_add_loop_test(tcase, attention, 0, N_ATTENTIONS);
+	tcase_add_loop_test(tcase, random_graphs, 0, 20);
 #else
 	tcase_add_test(tcase, kernels);
 #endif

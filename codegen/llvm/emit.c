@@ -240,6 +240,17 @@ pawl_emit_dim(struct pawl_emit *e, struct pawl_dim dim)
 	return iadd(e, k64(e, dim.base), imul(e, value, k64(e, dim.factor)));
 }
 
+int64_t
+pawl_emit_dim_max(const struct pawl_emit *e, struct pawl_dim dim)
+{
+	const struct pawl_program_symbol *symbol;
+
+	if (dim.sym < 0)
+		return dim.base;
+	symbol = &e->program->symbols[dim.sym];
+	return dim.base + dim.factor * (dim.factor < 0 ? symbol->min : symbol->max);
+}
+
 void
 pawl_emit_split_row(struct pawl_emit *e, const struct pawl_type *type, LLVMValueRef row,
 	LLVMValueRef *index)

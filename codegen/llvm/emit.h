@@ -118,6 +118,8 @@ LLVMValueRef pawl_emit_mix_mul(struct pawl_emit *e, LLVMValueRef a, int64_t b);
 
 /* The extent of a dim (i64). */
 LLVMValueRef pawl_emit_dim(struct pawl_emit *e, struct pawl_dim dim);
+/* Its largest value. */
+int64_t pawl_emit_dim_max(const struct pawl_emit *e, struct pawl_dim dim);
 /* Splits the row-major number of a row over all dims but the last. */
 void pawl_emit_split_row(struct pawl_emit *e, const struct pawl_type *type, LLVMValueRef row,
 	LLVMValueRef *index);

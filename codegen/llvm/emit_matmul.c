@@ -21,6 +21,12 @@ is_same_x(const struct pawl_operand *a, const struct pawl_operand *b)
 	return a->value == b->value && (a->value >= 0 || a->access.arg == b->access.arg);
 }
 
+static bool
+is_one(struct pawl_dim dim)
+{
+	return dim.sym < 0 && dim.base == 1;
+}
+
 /* Whether the rows of x lie dense at one distance; *row_bytes is that. */
 static bool
 is_regular(const struct pawl_operand *x, int64_t *row_bytes)
@@ -32,13 +38,13 @@ is_regular(const struct pawl_operand *x, int64_t *row_bytes)
 	if (x->value >= 0 || !pawl_access_is_dense(&x->access, rank) || x->access.at_dim >= 0)
 		return false;
 	for (j = rank - 2; j > 0; j--) {
-		if (x->type.dim[j - 1].base != 1 &&
+		if (!is_one(x->type.dim[j - 1]) &&
 			x->access.stride[j - 1] != x->access.stride[j] * x->type.dim[j].base)
 			return false;
 	}
 	/* A leading dim of 1 says nothing of the distance. */
 	for (j = rank - 2; j >= 0; j--) {
-		if (x->type.dim[j].base != 1) {
+		if (!is_one(x->type.dim[j])) {
 			stride = x->access.stride[j];
 			break;
 		}
@@ -55,62 +61,28 @@ plan_activations(struct pawl_emit *e, struct matmul *m)
 	struct pawl_activations *a = &m->activations;
 	int64_t k = pawl_type_row_length(&x->type);
 	int32_t i;
+	int j;
 
 	a->dtype = x->type.dtype;
-	a->rows = pawl_type_rows(&x->type);
+	a->rows = k64(e, 1);
+	a->most_rows = 1;
+	for (j = 0; j + 1 < x->type.rank; j++) {
+		a->rows = imul(e, a->rows, pawl_emit_dim(e, x->type.dim[j]));
+		a->most_rows *= pawl_emit_dim_max(e, x->type.dim[j]);
+	}
 	a->k = k;
-	if (!pawl_type_is_static(&x->type))
-		pawl_emit_refuse(e, "a matmul of a symbolic number of rows");
 	if (is_regular(x, &a->row_bytes) && x->access.dtype == a->dtype &&
 		(a->dtype == PAWL_DTYPE_F32 || pawl_dtype_is_blocked(a->dtype))) {
 		a->base = e->args[x->access.arg];
 	} else {
 		a->row_bytes = pawl_dtype_bytes(a->dtype, k);
-		a->base = pawl_emit_scratch(e, a->rows * a->row_bytes);
+		a->base = pawl_emit_scratch(e, a->most_rows * a->row_bytes);
 		m->has_prologue = true;
 	}
 	for (i = 0; i < e->step->n_ops; i++) {
 		if (e->step->ops[i].op == PAWL_OP_MATMUL)
 			pawl_activations_need(e, a, e->step->ops[i].inputs[1].access.dtype);
 	}
-}
-
-struct copied_row {
-	const struct pawl_operand *x;
-	LLVMValueRef to;
-};
-
-static void
-visit_copy(struct pawl_emit *e, const struct pawl_position *at, void *arg)
-{
-	const struct copied_row *row = arg;
-	LLVMValueRef column = at->index[row->x->type.rank - 1];
-	LLVMValueRef address = pawl_emit_at(e, row->to, imul(e, column, k64(e, 4)));
-	LLVMValueRef value = pawl_emit_operand(e, row->x, at);
-
-	if (at->mask)
-		pawl_emit_masked_write(e, value, address, 4, at->mask);
-	else
-		pawl_emit_write(e, value, address, 4);
-}
-
-/* x as f32 rows: from the access, or from the op whose row was just evaluated. */
-static void
-copy_row(struct pawl_emit *e, const struct matmul *m, const LLVMValueRef *index, LLVMValueRef to)
-{
-	const struct pawl_type *type = &m->x->type;
-	struct copied_row row = {m->x, to};
-	struct pawl_position at = {.mask = NULL};
-	int j;
-
-	if (m->activations.dtype != PAWL_DTYPE_F32) {
-		pawl_emit_refuse(e, "activations of %s in scattered rows",
-			pawl_dtype_name(m->activations.dtype));
-		return;
-	}
-	for (j = 0; j + 1 < type->rank; j++)
-		at.index[j] = index[j];
-	pawl_emit_columns(e, type->dim[type->rank - 1], type->rank, &at, visit_copy, &row);
 }
 
 static void
@@ -126,7 +98,7 @@ emit_prologue(struct pawl_emit *e, struct matmul *m)
 	if (value >= 0)
 		pawl_rows_add(e, &m->prologue, value, false);
 	pawl_rows_allocate(e, &m->prologue);
-	pawl_loop_begin(e, &loop, k64(e, 0), k64(e, a->rows), 1);
+	pawl_loop_begin(e, &loop, k64(e, 0), a->rows, 1);
 	to = pawl_emit_at(e, a->base, imul(e, loop.index, k64(e, a->row_bytes)));
 	if (value >= 0) {
 		const struct pawl_type *type = &e->step->ops[value].type;
@@ -137,8 +109,10 @@ emit_prologue(struct pawl_emit *e, struct matmul *m)
 		pawl_emit_row(e, &m->prologue, index);
 	}
 	if (value < 0 || e->step->ops[value].op != PAWL_OP_QUANTIZE) {
+		if (a->dtype != PAWL_DTYPE_F32)
+			pawl_emit_refuse(e, "activations of %s in scattered rows", pawl_dtype_name(a->dtype));
 		pawl_emit_split_row(e, &m->x->type, loop.index, index);
-		copy_row(e, m, index, to);
+		pawl_emit_copy_row(e, m->x, index, to);
 	}
 	pawl_loop_end(e, &loop);
 	e->stores_when = NULL;
@@ -209,21 +183,35 @@ emit_rows_of_tile(struct pawl_emit *e, const struct matmul *m, int s, LLVMValueR
 static void
 emit_unit(struct pawl_emit *e, const struct matmul *m, int s, LLVMValueRef unit)
 {
-	int64_t rows = m->activations.rows, whole = rows / m->tile * m->tile;
+	LLVMValueRef rows = m->activations.rows, whole, first;
+	int64_t n = LLVMIsConstant(rows) ? LLVMConstIntGetSExtValue(rows) : -1;
 	struct pawl_loop loop = {.n = 0};
+	struct pawl_branch branch;
+	int part;
 
-	if (whole == m->tile) {
-		emit_rows_of_tile(e, m, s, unit, k64(e, 0), m->tile);
-	} else if (whole) {
-		pawl_loop_begin(e, &loop, k64(e, 0), k64(e, whole), m->tile);
+	whole = iand(e, rows, k64(e, -m->tile));
+	if (n < 0 || n >= 2 * m->tile) {
+		pawl_loop_begin(e, &loop, k64(e, 0), whole, m->tile);
 		emit_rows_of_tile(e, m, s, unit, loop.index, m->tile);
 		pawl_loop_end(e, &loop);
+	} else if (n >= m->tile) {
+		emit_rows_of_tile(e, m, s, unit, k64(e, 0), m->tile);
 	}
-	if (rows % m->tile)
-		emit_rows_of_tile(e, m, s, unit, k64(e, whole), (int)(rows % m->tile));
+	if (n >= 0) {
+		if (n % m->tile)
+			emit_rows_of_tile(e, m, s, unit, whole, (int)(n % m->tile));
+		return;
+	}
+	/* A number of rows that is not known: the rest in powers of two. */
+	for (part = m->tile / 2; part; part /= 2) {
+		first = iand(e, rows, k64(e, -2 * part));
+		pawl_if_begin(e, &branch, icmp(e, LLVMIntNE, iand(e, rows, k64(e, part)), k64(e, 0)));
+		emit_rows_of_tile(e, m, s, unit, first, part);
+		pawl_if_end(e, &branch);
+	}
 }
 
-/* Rows whose accumulators and operands fit the registers. */
+/* Rows whose accumulators and operands fit the registers; a power of two. */
 static int
 rows_at_a_time(const struct pawl_emit *e)
 {

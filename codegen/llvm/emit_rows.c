@@ -319,6 +319,39 @@ pawl_emit_row(struct pawl_emit *e, struct pawl_rows *rows, const LLVMValueRef *i
 	pawl_emit_move(e);
 }
 
+struct copied_row {
+	const struct pawl_operand *operand;
+	LLVMValueRef to;
+};
+
+static void
+visit_copy(struct pawl_emit *e, const struct pawl_position *at, void *arg)
+{
+	const struct copied_row *row = arg;
+	LLVMValueRef column = at->index[row->operand->type.rank - 1];
+	LLVMValueRef address = pawl_emit_at(e, row->to, imul(e, column, k64(e, 4)));
+	LLVMValueRef value = pawl_emit_operand(e, row->operand, at);
+
+	if (at->mask)
+		pawl_emit_masked_write(e, value, address, 4, at->mask);
+	else
+		pawl_emit_write(e, value, address, 4);
+}
+
+void
+pawl_emit_copy_row(struct pawl_emit *e, const struct pawl_operand *operand,
+	const LLVMValueRef *index, LLVMValueRef to)
+{
+	const struct pawl_type *type = &operand->type;
+	struct copied_row row = {operand, to};
+	struct pawl_position at = {.mask = NULL};
+	int j;
+
+	for (j = 0; j + 1 < type->rank; j++)
+		at.index[j] = index[j];
+	pawl_emit_columns(e, type->dim[type->rank - 1], type->rank, &at, visit_copy, &row);
+}
+
 void
 pawl_emit_rows(struct pawl_emit *e)
 {

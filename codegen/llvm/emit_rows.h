@@ -28,6 +28,10 @@ void pawl_rows_allocate(struct pawl_emit *e, struct pawl_rows *rows);
 /* Evaluates the row at index (all dims but the last) of every op. */
 void pawl_emit_row(struct pawl_emit *e, struct pawl_rows *rows, const LLVMValueRef *index);
 
+/* The row at index of an operand, as f32 at `to`; nothing is written behind its end. */
+void pawl_emit_copy_row(struct pawl_emit *e, const struct pawl_operand *operand,
+	const LLVMValueRef *index, LLVMValueRef to);
+
 /* emit_quantize.c: quantize op's row. */
 void pawl_emit_quantize(struct pawl_emit *e, int32_t op, const LLVMValueRef *index, LLVMValueRef blocks);
 

@@ -27,7 +27,7 @@ bias_of(const struct pawl_activations *x, int zero)
 void
 pawl_activations_need(struct pawl_emit *e, struct pawl_activations *x, enum pawl_dtype w)
 {
-	int64_t blocks = x->rows * (x->k / BLOCK);
+	int64_t blocks = x->most_rows * (x->k / BLOCK);
 	struct pawl_pack_format f;
 	int i;
 
@@ -115,7 +115,7 @@ pawl_activations_fill(struct pawl_emit *e, const struct pawl_activations *x)
 
 	if (!x->scaled_sum && !x->bias[0].memory && !x->half_bias)
 		return;
-	pawl_loop_begin(e, &rows, k64(e, 0), k64(e, x->rows), 1);
+	pawl_loop_begin(e, &rows, k64(e, 0), x->rows, 1);
 	pawl_loop_begin(e, &blocks, k64(e, 0), k64(e, x->k / BLOCK), 1);
 	number = iadd(e, imul(e, rows.index, k64(e, x->k / BLOCK)), blocks.index);
 	fill_block(e, x, block_address(e, x, rows.index, blocks.index), number);

@@ -14,7 +14,8 @@ struct pawl_activations {
 	enum pawl_dtype dtype;
 	LLVMValueRef base;
 	int64_t row_bytes;
-	int64_t rows, k;
+	LLVMValueRef rows; /* their number */
+	int64_t most_rows, k;
 	/*
 	 * What the blocks do not hold and every tile needs, at [row][block], in scratch; NULL where
 	 * no weight of the step needs it: d * (float)sum; -z * sum for each z; -z * the sums of
