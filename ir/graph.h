@@ -134,7 +134,10 @@ bool pawl_node_runs(const struct pawl_node *node);
 /* The node whose storage a value lives in: itself, or through views and in-place ops. */
 struct pawl_node *pawl_node_storage(const struct pawl_node *node);
 
-/* Structural 64-bit FNV-1a fingerprint: ops, attributes, types, names of consts, edges, outputs. */
+/*
+ * Structural 64-bit FNV-1a fingerprint: symbols, and in list order ops, attributes, types, names
+ * of consts, edges, outputs; neither ids nor groups nor other names.  0 when memory is exhausted.
+ */
 uint64_t pawl_graph_hash(const struct pawl_graph *graph);
 
 #endif

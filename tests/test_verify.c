@@ -155,6 +155,20 @@ START_TEST(use_lists)
 }
 END_TEST
 
+START_TEST(uses_in_a_ring_of_their_own)
+{
+	struct pawl_node *x = pawl_graph_find(graph, "x");
+	struct pawl_use *first = x->uses, *last = first;
+
+	while (last->next)
+		last = last->next;
+	first->prev = last;
+	last->next = first;
+	x->uses = NULL;
+	check_wrong(NULL, "uses are in no list of uses");
+}
+END_TEST
+
 START_TEST(types)
 {
 	struct pawl_node *node = graph->last;
@@ -343,6 +357,7 @@ pawl_verify_suite(void)
 	tcase_add_test(tcase, counts);
 	tcase_add_test(tcase, ids);
 	tcase_add_test(tcase, use_lists);
+	tcase_add_test(tcase, uses_in_a_ring_of_their_own);
 	tcase_add_test(tcase, types);
 	tcase_add_test(tcase, wrong_types_are_reported_once);
 	tcase_add_test(tcase, attributes_of_other_ops);
