@@ -418,45 +418,6 @@ START_TEST(a_mask_says_what_length_says)
 }
 END_TEST
 
-START_TEST(plans_are_shared)
-{
-	struct pawl_tiny_options tiny = pawl_tiny_defaults();
-	struct pawl_plan_cache *plans;
-	struct pawl_decoder *a, *b, *c;
-	struct pawl_tiny_model *twin;
-	float *expected_a = pawl_test_fresh(model, &options, 1, 14);
-	float *expected_b = pawl_test_fresh(model, &options, 2, 14);
-
-	ck_assert_int_eq(pawl_plan_cache_new(4, &plans, &err), PAWL_OK);
-	options.plans = plans;
-	a = pawl_test_decoder(model, &options);
-	b = pawl_test_decoder(model, &options);
-	pawl_test_prefill(a, 1, 0, 10);
-	pawl_test_prefill(b, 2, 0, 10);
-	for (int i = 10; i < 13; i++) {
-		pawl_test_step(a, 1, i);
-		pawl_test_step(b, 2, i);
-	}
-	ck_assert(pawl_test_same(a, pawl_test_step(a, 1, 13), expected_a));
-	ck_assert(pawl_test_same(b, pawl_test_step(b, 2, 13), expected_b));
-	ck_assert_uint_eq(stats_of(a).counters.optimizes, 3);
-	/* Only its own cache. */
-	ck_assert_uint_eq(stats_of(b).counters.optimizes, 1);
-	/* Another model has plans of its own. */
-	twin = pawl_tiny_model_twin(model, &tiny);
-	c = pawl_test_decoder(twin, &options);
-	pawl_test_prefill(c, 1, 0, 10);
-	ck_assert_uint_eq(stats_of(c).counters.optimizes, 3);
-	pawl_decoder_free(c);
-	pawl_tiny_model_free(twin);
-	pawl_decoder_free(a);
-	pawl_decoder_free(b);
-	pawl_plan_cache_free(plans);
-	free(expected_a);
-	free(expected_b);
-}
-END_TEST
-
 START_TEST(capacities)
 {
 	struct pawl_decoder *decoder;
@@ -498,7 +459,6 @@ pawl_decoder_suite(void)
 	tcase_add_loop_test(tcase, every_weight_type, 0, 10);
 	tcase_add_test(tcase, cache_types_and_layouts);
 	tcase_add_test(tcase, a_mask_says_what_length_says);
-	tcase_add_test(tcase, plans_are_shared);
 	tcase_add_test(tcase, capacities);
 	suite_add_tcase(suite, tcase);
 	return suite;
