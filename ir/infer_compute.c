@@ -141,7 +141,8 @@ pawl_infer_rope(const struct pawl_infer_call *c)
 		pawl_infer_check_dim(c, 2, 1, width, "that of input 1"))
 		return PAWL_INVALID_GRAPH;
 	if (width.base % 2 || width.base > x->dim[2].base)
-		return pawl_infer_fail(c, "width %" PRId64 " is no even number up to the head size, %" PRId64,
+		return pawl_infer_fail(c,
+			"width %" PRId64 " is no even number up to the head size, %" PRId64,
 			width.base, x->dim[2].base);
 	*c->type = *x;
 	return PAWL_OK;
