@@ -21,7 +21,7 @@
 #include "passes/pass.h"
 
 struct match {
-	struct pawl_node *q, *k, *v; /* [h, t, d], [h or g, m, d], [h or g, m, dv] */
+	struct pawl_node *q, *k, *v; /* [h, t, d], [h, m, d] or [g, 1, m, d], and so with dv */
 	struct pawl_node *mask;      /* [t, m], or NULL */
 	double scale;
 };
@@ -32,29 +32,24 @@ is_sole(const struct pawl_node *node, enum pawl_op op)
 	return node->op == op && pawl_node_n_uses(node) == 1;
 }
 
-/* [h, m, d] made from [g, m, d] by repeating each group h / g times; x itself when it is not. */
+/* [g, 1, m, d] when x [h, m, d] repeats each of its groups h / g times, else x itself. */
 static struct pawl_node *
 strip_repeat(struct pawl_node *x)
 {
-	struct pawl_node *wide, *thin, *base;
+	struct pawl_node *wide, *thin;
 
 	if (x->op != PAWL_OP_RESHAPE || x->inputs[0].def->op != PAWL_OP_BROADCAST)
 		return x;
 	wide = x->inputs[0].def;
 	thin = wide->inputs[0].def;
-	if (wide->type.rank != 4 || thin->type.rank != 4 || thin->op != PAWL_OP_RESHAPE)
+	if (wide->type.rank != 4 || thin->type.rank != 4 || thin->type.dim[1].base != 1 ||
+		!pawl_dim_equal(thin->type.dim[0], wide->type.dim[0]) ||
+		!pawl_dim_equal(thin->type.dim[2], wide->type.dim[2]) ||
+		!pawl_dim_equal(thin->type.dim[3], wide->type.dim[3]) ||
+		!pawl_dim_equal(x->type.dim[1], wide->type.dim[2]) ||
+		!pawl_dim_equal(x->type.dim[2], wide->type.dim[3]))
 		return x;
-	base = thin->inputs[0].def;
-	if (base->type.rank != 3 || thin->type.dim[1].base != 1 ||
-		!pawl_dim_equal(thin->type.dim[0], base->type.dim[0]) ||
-		!pawl_dim_equal(wide->type.dim[0], base->type.dim[0]) ||
-		!pawl_dim_equal(wide->type.dim[2], base->type.dim[1]) ||
-		!pawl_dim_equal(wide->type.dim[3], base->type.dim[2]) ||
-		!pawl_dim_equal(thin->type.dim[2], base->type.dim[1]) ||
-		!pawl_dim_equal(x->type.dim[1], base->type.dim[1]) ||
-		!pawl_dim_equal(x->type.dim[2], base->type.dim[2]))
-		return x;
-	return base;
+	return thin;
 }
 
 static bool
@@ -116,7 +111,8 @@ match_attention(const struct pawl_node *y, struct match *m)
 static struct pawl_node *
 as_cache(struct pawl_graph *graph, struct pawl_node *x)
 {
-	int64_t dims[4] = {1, x->type.dim[0].base, x->type.dim[1].base, x->type.dim[2].base};
+	const struct pawl_dim *dim = x->type.dim;
+	int64_t dims[4] = {1, dim[0].base, dim[x->type.rank - 2].base, dim[x->type.rank - 1].base};
 
 	return pawl_build_reshape(graph, x, 4, dims);
 }
