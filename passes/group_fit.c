@@ -131,15 +131,18 @@ core_fits(const struct pawl_group *group, enum pawl_template template)
 static bool
 rows_fit(const struct pawl_group *group)
 {
-	const struct pawl_type *rows = &group->nodes[0]->inputs[0].def->type;
+	const struct pawl_type *rows = NULL, *type;
 	int i;
 
 	for (i = 0; i < group->n; i++) {
 		const struct pawl_node *node = group->nodes[i];
 
-		if ((!pawl_op_has(node->op, PAWL_OPF_ROW | PAWL_OPF_ELEM) && node->op != PAWL_OP_ARGMAX) ||
-			!pawl_type_same_dims(&node->inputs[0].def->type, rows))
+		if (!pawl_op_has(node->op, PAWL_OPF_ROW | PAWL_OPF_ELEM) && node->op != PAWL_OP_ARGMAX)
 			return false;
+		type = &node->inputs[0].def->type;
+		if (rows && !pawl_type_same_dims(type, rows))
+			return false;
+		rows = type;
 	}
 	return true;
 }
