@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """
 check-schema.py SCHEMA DOCUMENT...: whether each document is valid.  With --deletions every required
-member that the schema names must also occur in the documents, and each document without any one
-occurrence's member must be invalid.
+member that the schema names must also occur in the documents, and each document without any one of
+them must be invalid.  Every known member must be a required one.
 
 Knows the words of JSON Schema that docs/plan-schema.json uses and refuses any other.
 """
@@ -37,10 +37,10 @@ class Schema:
         unknown = set(schema) - KNOWN
         if unknown:
             raise SystemExit("the schema uses words this checker does not know: %s" % unknown)
+        if set(schema.get("required", [])) != set(schema.get("properties", {})):
+            raise SystemExit("required and known members differ: %s" % schema.get("required"))
         for name in schema.get("required", []):
             self.required.add((id(schema), name))
-            if name not in schema["properties"]:
-                raise SystemExit("required, but no property: %s" % name)
         for group in ("properties", "$defs"):
             for inner in schema.get(group, {}).values():
                 self.walk(inner)

@@ -1,0 +1,150 @@
+# The commands that run a model, on tiny random ones.
+. "$top_srcdir/tests/cli-lib.sh"
+tiny q8.gguf q8_0
+model=$dir/q8.gguf
+
+# run: greedy text, the same whatever the threads and wherever the prompt comes from
+succeeds "run" run "$model" --target ref -p "the other one" -n 12 --ignore-end --stats-json "$dir/s.json"
+cp "$dir/out" "$dir/text"
+check "text came" test "$(wc -c <"$dir/text")" -gt 4
+printf 'the other one' >"$dir/prompt"
+succeeds "run -f" run "$model" --target ref -f "$dir/prompt" -n 12 --ignore-end --threads 2
+check "-f and two threads give the same text" cmp "$dir/out" "$dir/text"
+"$pawl" run "$model" --target ref -f - -n 12 --ignore-end <"$dir/prompt" >"$dir/out" 2>"$dir/err"
+check "standard input gives the same text" cmp "$dir/out" "$dir/text"
+for temp in 0 -1 1e-9; do
+  succeeds "temperature $temp" run "$model" --target ref -p "the other one" -n 12 --ignore-end --temp $temp --seed 7
+  check "temperature $temp is greedy" cmp "$dir/out" "$dir/text"
+done
+succeeds "seed 1" run "$model" --target ref -p "the other one" -n 12 --ignore-end --temp 2 --seed 1
+cp "$dir/out" "$dir/seed1"
+succeeds "seed 1 again" run "$model" --target ref -p "the other one" -n 12 --ignore-end --temp 2 --seed 1
+check "one seed, one text" cmp "$dir/out" "$dir/seed1"
+succeeds "seed 2" run "$model" --target ref -p "the other one" -n 12 --ignore-end --temp 2 --seed 2
+check "another seed, another text" sh -c '! cmp -s "$1" "$2"' - "$dir/out" "$dir/seed1"
+succeeds "top-k 1" run "$model" --target ref -p "the other one" -n 12 --ignore-end --temp 2 --top-k 1
+check "top-k 1 is greedy" cmp "$dir/out" "$dir/text"
+succeeds "raw" run "$model" --target ref -p "the other one" -n 12 --ignore-end --raw
+check "a raw prompt is another prompt" sh -c '! cmp -s "$1" "$2"' - "$dir/out" "$dir/text"
+
+# the object of --stats-json
+cat >"$dir/stats.py" <<'PYTHON'
+import json, sys
+s = json.load(open(sys.argv[1]))
+names = """prompt_tokens generated_tokens tokens prompt_tps decode_tps optimizes rebuilds rebinds
+validity_checks kernel_compiles allocations_per_token bytes_bound_per_token peak_rss_bytes
+first_token_s""".split()
+assert list(s) == names, list(s)
+assert s["generated_tokens"] == len(s["tokens"]) == 12
+assert s["rebuilds"] == 0 and s["allocations_per_token"] == 0 and s["kernel_compiles"] == 0
+assert s["optimizes"] in (2, 3) and s["rebinds"] == s["validity_checks"] >= 11
+# ids u32, rope tables of 64 floats each, offset i64
+assert s["bytes_bound_per_token"] == 4 + 2 * 64 * 4 + 8, s["bytes_bound_per_token"]
+assert s["prompt_tps"] > 0 and s["decode_tps"] > 0 and s["peak_rss_bytes"] > 1e6
+PYTHON
+check "figures as JSON" python3 "$dir/stats.py" "$dir/s.json"
+tool run "$model" --target ref -p "the other one" -n 12 --ignore-end --stats
+check "--stats keeps the text" cmp "$dir/out" "$dir/text"
+check "a line of figures" grep -q '^pawl run: prompt [0-9]* tokens at [0-9.]*/s, then 12 at [0-9.]*/s; optimizes [23], rebuilds 0, rebinds [0-9]*, allocations per token 0$' "$dir/err"
+tool run "$model" --target ref -p x -n 1 --stats-json "$dir/none/s.json"
+check "figures that cannot be written are a failure" test $status = 1
+check "which is said" grep -q 'none/s.json: No such file' "$dir/err"
+
+# context: never cut silently
+refused 1 '^pawl run: 1[0-9]* positions are needed, the context holds 64' run "$model" --target ref -p "the other one" -n 100 --ctx 64
+refused 1 '^pawl run: 3[0-9]* positions are needed, the context holds 256 (--ctx sets it)' run "$model" --target ref -p "the other one" -n 300
+tool run "$model" --target ref -p "the other one" -n 2 --ctx 512
+check "a context beyond the model's is said" grep -q '^pawl run: --ctx 512 is beyond the 256 positions' "$dir/err"
+succeeds "without -n the context is the bound" run "$model" --target ref -p x --raw --ignore-end --stats-json "$dir/s.json"
+check "255 tokens fit" grep -q '"generated_tokens":	255,' "$dir/s.json"
+
+# what is announced
+tiny extra.gguf extra
+tool run "$dir/extra.gguf" --target ref -p x -n 1
+check "unused tensors are a warning" grep -q '^pawl run: warning: 1 tensors of the file are not used, such as blk.0.adapter.weight$' "$dir/err"
+check "and no failure" test $status = 0
+tool run "$model" --target ref -p x -n 1 -v
+check "-v: model" grep -q '^pawl run: model: llama, 2 layers' "$dir/err"
+check "-v: ends" grep -q 'a generation ends at 297 299$' "$dir/err"
+check "-v: template" grep -q 'template: ChatML, from tokenizer.chat_template' "$dir/err"
+check "-v: threads" grep -q 'threads: .*; cache for 256 positions' "$dir/err"
+tiny plain.gguf plain
+refused 1 'no chat template; --raw' run "$dir/plain.gguf" --target ref -p x
+succeeds "--raw needs no template" run "$dir/plain.gguf" --target ref -p x -n 2 --raw
+
+# tokenize, detokenize
+encode() { # TEXT ARGUMENT...
+  text=$1
+  shift
+  printf '%s' "$text" | "$pawl" tokenize "$model" "$@"
+}
+check "marks are tokens" test "$(encode '<|im_start|>th')" = "[298, 256]"
+check "unless they are text" test "$(encode '<|im_end|>' --no-special | tr ',' '\n' | wc -l)" -gt 3
+check "BOS" test "$(encode th --bos)" = "[298, 256]"
+check "no BOS" test "$(encode th --no-bos)" = "[256]"
+check "nothing" test "$(encode '')" = "[]"
+printf 'the caf\303\251 \360\237\231\202 in <|im_end|>\n\n' >"$dir/plain"
+"$pawl" tokenize "$model" <"$dir/plain" | "$pawl" detokenize "$model" >"$dir/back"
+check "there and back" cmp "$dir/plain" "$dir/back"
+check "without control tokens" test "$(printf '256 299 257' | "$pawl" detokenize "$model" --no-special)" = "thhe"
+
+# eval
+size() {
+  wc -c <"$1" | tr -d ' '
+}
+list=12,80,250,3,77,298,4,19,33,201,5,6,7,8,9,10,11,13,14,15
+row=$((300 * 4))
+succeeds "eval" eval "$model" --target ref --tokens $list --logits "$dir/all"
+check "a row for each token" test "$(size "$dir/all")" = $((20 * row))
+for chunk in 1 3 8; do
+  succeeds "chunk $chunk" eval "$model" --target ref --tokens $list --logits "$dir/c" --chunk $chunk --threads 3
+  check "chunks of $chunk give the same bits" cmp "$dir/all" "$dir/c"
+done
+succeeds "last" eval "$model" --target ref --tokens $list --logits "$dir/last" --last
+tail -c $row "$dir/all" >"$dir/tail"
+check "the last row" cmp "$dir/last" "$dir/tail"
+echo "[$list]" >"$dir/list"
+succeeds "a file of tokens" eval "$model" --target ref --tokens "$dir/list" --logits "$dir/c"
+check "gives the same bits" cmp "$dir/all" "$dir/c"
+succeeds "a8" eval "$model" --target ref --tokens $list --logits "$dir/a8" --activations a8
+succeeds "exact" eval "$model" --tokens $list --logits "$dir/exact" --exact
+succeeds "exact in chunks" eval "$model" --tokens $list --logits "$dir/exact3" --exact --chunk 3
+cat >"$dir/distance.py" <<'PYTHON'
+import array, sys
+a, b = (array.array("f", open(name, "rb").read()) for name in sys.argv[1:3])
+least, most = map(float, sys.argv[3:5])
+distance = max(abs(x - y) for x, y in zip(a, b))
+assert len(a) == len(b) > 0 and least <= distance <= most, distance
+PYTHON
+check "a16 is near exact" python3 "$dir/distance.py" "$dir/all" "$dir/exact" 1e-7 0.02
+check "a8 is further" python3 "$dir/distance.py" "$dir/a8" "$dir/exact" 0.005 0.5
+check "exact in chunks rounds the cache to f32" python3 "$dir/distance.py" "$dir/exact" "$dir/exact3" 0 1e-4
+
+# the CPU target gives the reference's bits
+if [ -f "$top_builddir/plugins/.libs/target_cpu.so" ] && [ -f "$top_builddir/plugins/.libs/cpu_compiler.so" ]; then
+  succeeds "run on cpu" run "$model" --target cpu -p "the other one" -n 12 --ignore-end
+  check "the same text" cmp "$dir/out" "$dir/text"
+  for dtype in f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 q4_k q5_k q6_k; do
+    tiny t.gguf $dtype
+    succeeds "$dtype on ref" eval "$dir/t.gguf" --target ref --tokens $list --logits "$dir/ref"
+    succeeds "$dtype on cpu" eval "$dir/t.gguf" --target cpu --tokens $list --logits "$dir/cpu" --threads 2
+    check "$dtype: the same bits" cmp "$dir/ref" "$dir/cpu"
+  done
+else
+  skip "the CPU target is not built"
+fi
+
+# bench
+succeeds "bench" bench "$model" --target ref -t 1,2 -p 4 -n 2 -d 0,5 -r 1 --json
+cat >"$dir/bench.py" <<'PYTHON'
+import json, sys
+rows = json.load(open(sys.argv[1]))["rows"]
+assert [(r["threads"], r["depth"]) for r in rows] == [(1, 0), (1, 5), (2, 0), (2, 5)]
+assert all(r["prompt_tps"] > 0 and r["decode_tps"] > 0 for r in rows)
+assert all(r["rebuilds"] == 0 for r in rows)
+PYTHON
+check "rows of the benchmark" python3 "$dir/bench.py" "$dir/out"
+succeeds "bench as text" bench "$model" --target ref -t 1 -p 4 -n 0 -r 1
+check "a head and a row" test "$(wc -l <"$dir/out")" = 2
+refused 1 'positions are needed' bench "$model" --target ref -t 1 -p 4 -n 2 -d 10000
+finish

@@ -1,0 +1,89 @@
+# pawl plan and pawl opt: JSON that is valid and always the same, execution of graphs on targets.
+. "$top_srcdir/tests/cli-lib.sh"
+schema=$top_srcdir/docs/plan-schema.json
+tiny model.gguf q4_1
+model=$dir/model.gguf
+
+targets=ref
+if [ -f "$top_builddir/plugins/.libs/target_cpu.so" ] && [ -f "$top_builddir/plugins/.libs/cpu_compiler.so" ]; then
+  targets="ref cpu"
+else
+  skip "plans of the CPU target: it is not built"
+fi
+
+documents=
+for target in $targets; do
+  for seq in 1 8; do
+    succeeds "plan of $seq on $target" plan "$model" --json --seq $seq --target $target
+    cp "$dir/out" "$dir/$target$seq.json"
+    documents="$documents $dir/$target$seq.json"
+    succeeds "the same again" plan "$model" --json --seq $seq --target $target
+    check "the same bytes" cmp "$dir/out" "$dir/$target$seq.json"
+  done
+  for graph in "$top_srcdir"/tests/data/plan-*.pawl; do
+    name=$(basename "$graph" .pawl)
+    succeeds "$name on $target" plan "$graph" --json --target $target
+    cp "$dir/out" "$dir/$target-$name.json"
+    documents="$documents $dir/$target-$name.json"
+  done
+done
+# shellcheck disable=SC2086
+check "valid, and not without any one member" \
+  python3 "$top_srcdir/tests/check-schema.py" --deletions "$schema" $documents
+
+sed 's/"seq":	"1"/"seq":	1/' "$dir/ref1.json" >"$dir/wrong.json"
+check "64-bit integers are strings" \
+  sh -c '! python3 "$@" >/dev/null 2>&1' - "$top_srcdir/tests/check-schema.py" "$schema" "$dir/wrong.json"
+sed 's/"format":/"extra":	1, "format":/' "$dir/ref1.json" >"$dir/wrong.json"
+check "nothing that the schema does not know" \
+  sh -c '! python3 "$@" >/dev/null 2>&1' - "$top_srcdir/tests/check-schema.py" "$schema" "$dir/wrong.json"
+
+for option in "--seq 2" "--ctx 64" "--kv f32" "--activations a8" "--logits all"; do
+  # shellcheck disable=SC2086
+  succeeds "plan $option" plan "$model" --json --target ref $option
+  check "$option changes the plan" sh -c '! cmp -s "$1" "$2"' - "$dir/out" "$dir/ref1.json"
+done
+succeeds "plan as text" plan "$model" --target ref
+check "its head" grep -q '^target   ref, ' "$dir/out"
+check "its key" grep -q '^key      seq 1, max_seq_len 256, n_layers 2, ' "$dir/out"
+steps=$(sed -n 's/^	*"steps":	\([0-9]*\),$/\1/p' "$dir/ref1.json")
+check "one line a step" test "$(grep -c '^ *[0-9]*  [a-z]*  *[0-9]*  *[0-9]*  [a-z]' "$dir/out")" = "$steps"
+refused 1 'positions are needed' plan "$model" --seq 300 --target ref
+
+# the text form
+for graph in "$top_srcdir"/tests/data/plan-*.pawl; do
+  succeeds "canonical" opt --passes none "$graph"
+  check "$(basename "$graph") is canonical" cmp "$dir/out" "$graph"
+  "$pawl" opt --passes none - <"$graph" >"$dir/out" 2>"$dir/err"
+  check "from standard input" cmp "$dir/out" "$graph"
+  succeeds "optimized" opt "$graph"
+  check "in its last stage" grep -q '^graph @[a-z0-9_.]* stage fused {$' "$dir/out"
+  succeeds "print after" opt --print-after cse "$graph"
+  check "twice in the pipeline" test "$(grep -c '^; [0-9]* cse: ' "$dir/out")" = 2
+  succeeds "input, interp" opt --passes canonicalize,fold,cse,dce --exec input,interp "$graph"
+  check "exact passes keep the bits" sh -c 'grep -q "same bits" "$1" && ! grep -q differ "$1"' - "$dir/out"
+  succeeds "exact and input are near" opt --exec exact,input --within 1e-2 "$graph"
+  for target in $targets; do
+    for activations in a16 a8; do
+      succeeds "interp,$target" opt --exec interp,$target --activations $activations "$graph"
+      check "same bits" sh -c 'grep -q "same bits" "$1" && ! grep -q differ "$1"' - "$dir/out"
+    done
+  done
+done
+graph=$top_srcdir/tests/data/plan-blocks.pawl
+tool opt --exec exact,input "$graph"
+check "bits that differ are a failure" test $status = 1
+check "which says so" grep -q '^pawl opt: exact and input differ in [0-9]* values$' "$dir/err"
+check "and by how much" grep -q 'elements, [0-9]* differ, first at [0-9]*, by at most [0-9]' "$dir/out"
+refused 1 'no target_none.so' opt --exec interp,none "$graph"
+refused 1 'does not fit the stage' opt --passes form-groups "$graph"
+
+cat >"$dir/large.pawl" <<'PAWL'
+pawl 1
+graph @large stage values {
+  %x = const {role = data} : f32[1099511627776]
+  output %x
+}
+PAWL
+refused 1 'has 4398046511104 bytes; graphs are run up to' opt --passes none --exec input,exact "$dir/large.pawl"
+finish

@@ -1,0 +1,110 @@
+# Command lines: help, version, and what is wrong with wrong ones.
+. "$top_srcdir/tests/cli-lib.sh"
+
+succeeds "help" --help
+check "help names the commands" grep -q '^  pawl detokenize ' "$dir/out"
+succeeds "version" --version
+check "one line of version" grep -q '^pawl [0-9.]*, build .' "$dir/out"
+
+commands="run eval tokenize detokenize plan opt bench info"
+for command in $commands; do
+  succeeds "help of $command" $command --help
+  check "usage of $command" grep -q "^usage: pawl $command " "$dir/out"
+  check "line length of $command" test "$(wc -L <"$dir/out")" -le 100
+  refused 2 "^pawl $command: there is no option --none " $command --none
+  refused 2 "^pawl $command: there is no option -X " $command -X
+  refused 2 "one word too many" $command a b c
+  test $command = opt || refused 2 "^pawl $command: no " $command
+done
+
+refused 2 '^pawl: no command given'
+refused 2 "^pawl: there is no command 'talk'" talk
+refused 2 "^pawl: there is no command '--none'" --none
+refused 2 "^pawl: there is no command ''" ''
+
+# A missing, a wrong and an extreme value of each kind of option.
+refused 2 '^pawl run: -n: no N after it' run m -p x -n
+refused 2 "^pawl run: -n: 'x' is not a whole number" run m -p x -n x
+refused 2 "^pawl run: -n: '' is not a whole number" run m -p x -n ''
+refused 2 "^pawl run: -n: '1.5' is not a whole number" run m -p x -n 1.5
+refused 2 "^pawl run: -n: '5 ' is not a whole number" run m -p x -n '5 '
+refused 2 "^pawl run: -n: '+5' is not a whole number" run m -p x -n +5
+refused 2 "^pawl run: -n: '0x10' is not a whole number" run m -p x -n 0x10
+refused 2 "^pawl run: -n: '99999999999999999999' is not a whole number" run m -p x -n 99999999999999999999
+refused 2 '^pawl run: -n: 0 is not in 1 \.\. ' run m -p x -n 0
+refused 2 '^pawl run: -n: -1 is not in 1 \.\. ' run m -p x -n -1
+refused 2 '^pawl run: -n: 99999999 is not in 1 \.\. ' run m -p x -n=99999999
+refused 2 "^pawl run: -n: '' is not a whole number" run m -p x -n=
+refused 2 '^pawl run: -p: an empty value' run m -p ''
+refused 2 '^pawl run: -p: no TEXT after it' run m -p
+refused 2 '^pawl run: no prompt given' run m
+refused 2 '^pawl run: -p and -f exclude each other' run m -p x -f y
+refused 2 '^pawl run: no MODEL given' run -p x
+refused 2 '^pawl run: --raw takes no value' run m -p x --raw=1
+refused 2 "^pawl run: --temp: 'nan' is not a finite number" run m -p x --temp nan
+refused 2 "^pawl run: --temp: 'inf' is not a finite number" run m -p x --temp inf
+refused 2 "^pawl run: --temp: '1,5' is not a finite number" run m -p x --temp 1,5
+refused 2 "^pawl run: --temp: '0.5x' is not a finite number" run m -p x --temp 0.5x
+refused 2 "^pawl run: --temp: '1e999' is not a finite number" run m -p x --temp 1e999
+refused 2 '^pawl run: --temp: no X after it' run m -p x --temp
+refused 2 '^pawl run: --top-k: -1 is not in 0 \.\. ' run m -p x --top-k -1
+refused 2 '^pawl run: --top-p: 1.1 is not in 0 \.\. 1' run m -p x --top-p 1.1
+refused 2 '^pawl run: --top-p: -0.1 is not in 0 \.\. 1' run m -p x --top-p -0.1
+refused 2 '^pawl run: --min-p: 2 is not in 0 \.\. 1' run m -p x --min-p 2
+refused 2 '^pawl run: --seed: -1 is below 0' run m -p x --seed -1
+refused 2 '^pawl run: --threads: 0 is not in 1 \.\. 1024' run m -p x --threads 0
+refused 2 '^pawl run: --threads: 1025 is not in 1 \.\. 1024' run m -p x --threads 1025
+refused 2 "^pawl run: --threads: 'two' is not a whole number" run m -p x --threads two
+refused 2 "^pawl run: --target: 'gpu' is none of ref|cpu" run m -p x --target gpu
+refused 2 "^pawl run: --target: 're' is none of ref|cpu" run m -p x --target re
+refused 2 "^pawl run: --target: '' is none of ref|cpu" run m -p x --target ''
+refused 2 "^pawl run: --activations: 'A16' is none of a16|a8" run m -p x --activations A16
+refused 2 "^pawl run: --kv: 'bf16' is none of f16|f32" run m -p x --kv bf16
+refused 2 '^pawl run: --ctx: 0 is not in 1 \.\. ' run m -p x --ctx 0
+refused 2 '^pawl run: --ctx: 99999999999 is not in 1 \.\. ' run m -p x --ctx 99999999999
+refused 2 '^pawl run: --stats-json: no FILE after it' run m -p x --stats-json
+refused 2 '^pawl run: there is no option --sta ' run m -p x --sta
+
+refused 2 '^pawl eval: --tokens LIST|FILE is missing' eval m --logits o
+refused 2 '^pawl eval: --logits OUT is missing' eval m --tokens 1
+refused 2 '^pawl eval: --chunk: 0 is not in 1 \.\. 4096' eval m --tokens 1 --logits o --chunk 0
+refused 2 '^pawl eval: --exact runs no plan' eval m --tokens 1 --logits o --exact --target ref
+refused 2 '^pawl eval: --exact runs no plan' eval m --tokens 1 --logits o --exact --activations a8
+refused 2 '^pawl tokenize: --bos and --no-bos exclude each other' tokenize m --bos --no-bos
+refused 2 '^pawl plan: --seq: 0 is not in 1 \.\. 4096' plan m --seq 0
+refused 2 "^pawl plan: --logits: 'some' is none of none|last|all" plan m --logits some
+refused 2 "^pawl bench: -t: '' is not a whole number" bench m -t 1,
+refused 2 "^pawl bench: -t: '' is not a whole number" bench m -t ,1
+refused 2 '^pawl bench: -t: 0 is not in 1 \.\. 1024' bench m -t 0
+refused 2 '^pawl bench: -d: more than 16 numbers' bench m -d 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17
+refused 2 '^pawl bench: -p 0 and -n 0 leave nothing to measure' bench m -p 0 -n 0
+refused 2 '^pawl bench: -r: 0 is not in 1 \.\. ' bench m -r 0
+refused 2 '^pawl opt: no FILE given' opt
+refused 2 "^pawl opt: --passes: there is no pass 'nothing'" opt --passes cse,nothing x.pawl
+refused 2 "^pawl opt: --print-after: there is no pass 'nothing'" opt --print-after nothing x.pawl
+refused 2 '^pawl opt: --print-after: dce is not among the passes' opt --passes cse --print-after dce x.pawl
+refused 2 "^pawl opt: --exec: 'ref' is not TARGET,TARGET" opt --exec ref x.pawl
+refused 2 "^pawl opt: --exec: ',ref' is not TARGET,TARGET" opt --exec ,ref x.pawl
+refused 2 "^pawl opt: --exec: 'ref,' is not TARGET,TARGET" opt --exec ref, x.pawl
+refused 2 "^pawl opt: --exec: 'a,b,c' is not TARGET,TARGET" opt --exec a,b,c x.pawl
+refused 2 '^pawl opt: --within: -1 is below 0' opt --within -1 x.pawl
+
+# Words of the file system.
+refused 1 '^pawl info: .*nothing-here: .*No such file' info "$dir/nothing-here"
+refused 1 '^pawl info: .*a file' info "$dir"
+refused 1 '^pawl opt: .*nothing-here: .*No such file' opt "$dir/nothing-here"
+refused 1 '^pawl info: .*new?line: .*No such file' info "$dir/new
+line"
+refused 1 'x: .*No such file' info -- x
+refused 1 '^pawl info: --help: .*No such file' info -- --help
+
+succeeds "list of passes" opt --list-passes
+check "passes have meanings" grep -q '^cse  *optional  *values -> values: .' "$dir/out"
+succeeds "list of ops" opt --list-ops
+check "ops have attributes" grep -q '^rms_norm  *2  .*{eps}$' "$dir/out"
+
+"$pawl" --help >/dev/full 2>"$dir/err"
+status=$?
+check "a full disk is a failure" test $status = 1
+check "and says so" grep -q '^pawl: standard output: No space left' "$dir/err"
+finish

@@ -1,0 +1,32 @@
+/*
+ * make-tiny-gguf FILE [DTYPE] [plain] [extra] [inf]: writes the model of tests/tiny_gguf.h; q8_0
+ * unless told otherwise.
+ */
+#include "tests/tiny_gguf.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int
+main(int argc, char **argv)
+{
+	struct pawl_tiny_gguf_options options = {.dtype = PAWL_DTYPE_Q8_0, .seed = 1};
+	bool ok = argc > 1;
+
+	for (int i = 2; i < argc; i++) {
+		if (!strcmp(argv[i], "plain"))
+			options.no_template = true;
+		else if (!strcmp(argv[i], "extra"))
+			options.extra_tensor = true;
+		else if (!strcmp(argv[i], "inf"))
+			options.infinite_logits = true;
+		else
+			ok &= pawl_dtype_from_name(argv[i], strlen(argv[i]), &options.dtype);
+	}
+	if (!ok) {
+		fprintf(stderr, "usage: make-tiny-gguf FILE [DTYPE] [plain] [extra] [inf]\n");
+		return 2;
+	}
+	pawl_gguf_build_write(pawl_tiny_gguf(&options), argv[1]);
+	return 0;
+}
