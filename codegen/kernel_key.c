@@ -127,8 +127,12 @@ pawl_kernel_key(const struct pawl_program *program, const struct pawl_step *step
 	int32_t i;
 
 	t.bytes = calloc(1, t.capacity);
-	put(&t, "%s %s %d args, scratch %d\n", pawl_cpu_variant_info(variant)->name,
-		pawl_template_name(step->template), step->n_args, step->scratch_arg);
+	put(&t, "%s %s scratch %d args", pawl_cpu_variant_info(variant)->name,
+		pawl_template_name(step->template), step->scratch_arg);
+	/* Starts are read as what their slots hold. */
+	for (i = 0; i < step->n_args; i++)
+		put(&t, " %s", pawl_dtype_name(program->slots[step->args[i].slot].type.dtype));
+	put(&t, "\n");
 	/* Scratch memory is made for the largest extents. */
 	for (i = 0; i < program->n_symbols && pawl_step_is_symbolic(step); i++)
 		put(&t, "$%d %" PRId64 " %" PRId64 "\n", i, program->symbols[i].min,

@@ -411,12 +411,23 @@ pawl_emit_set(struct pawl_emit *e, LLVMValueRef variable, LLVMValueRef value)
 	LLVMBuildStore(e->builder, value, variable);
 }
 
+/* A start is an i64 or a u32, as the slot that holds it says. */
 static void
 want_start(struct pawl_emit *e, const struct pawl_access *access)
 {
+	enum pawl_dtype dtype;
+	LLVMValueRef start;
+
 	if (access->at_dim < 0 || access->at_rows || access->at_arg < 0 || e->starts[access->at_arg])
 		return;
-	e->starts[access->at_arg] = pawl_emit_read(e, e->i64, e->args[access->at_arg], 8);
+	dtype = e->program->slots[e->step->args[access->at_arg].slot].type.dtype;
+	if (dtype == PAWL_DTYPE_I64) {
+		start = pawl_emit_read(e, e->i64, e->args[access->at_arg], 8);
+	} else {
+		start = pawl_emit_read(e, e->i32, e->args[access->at_arg], 4);
+		start = LLVMBuildIntCast2(e->builder, start, e->i64, dtype != PAWL_DTYPE_U32, "");
+	}
+	e->starts[access->at_arg] = start;
 }
 
 static void
