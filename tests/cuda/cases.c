@@ -1,0 +1,129 @@
+#include "tests/cuda/cases.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ir/parse.h"
+#include "ir/random.h"
+#include "passes/optimize.h"
+#include "tests/tiny_model.h"
+
+static struct pawl_error err;
+
+#define OK(call) ck_assert_msg((call) == PAWL_OK, "%s", err.text)
+
+/* Odd sizes on purpose: no row is a whole number of warps, pieces or blocks. */
+static const char medley[] =
+	"pawl 1\n"
+	"graph @medley stage values {\n"
+	"sym $T: 1..6\n"
+	"%x = const {role=data} : f32[$T, 3, 37]\n"
+	"%y = const {role=data} : f32[$T, 3, 37]\n"
+	"%g = const {role=weight} : f32[37]\n"
+	"%b = const {role=weight} : f32[37]\n"
+	"%s = softmax %x : f32[$T, 3, 37]\n"
+	"%l = layer_norm %y, %g, %b {eps=0.00001} : f32[$T, 3, 37]\n"
+	"%e = gelu_tanh %l : f32[$T, 3, 37]\n"
+	"%m = mul %s, %e : f32[$T, 3, 37]\n"
+	"%a = argmax %m : i32[$T, 3]\n"
+	"%c = const {role=data} : f32[$T, 24]\n"
+	"%n = const {role=data} : f32[$T, 24]\n"
+	"%r = rope %x, %c, %n {pairs=halves} : f32[$T, 3, 37]\n"
+	"%t = tanh %r : f32[$T, 3, 37]\n"
+	"%h = cast %t {dtype=bf16} : bf16[$T, 3, 37]\n"
+	"%k = const {role=kv} : bf16[9, 3, 37]\n"
+	"%i = const {role=data} : i64[$T]\n"
+	"%w = write_rows %k, %h, %i : bf16[9, 3, 37]\n"
+	"%ring = const {role=kv} : f32[5, 7]\n"
+	"%slab = const {role=data} : f32[3, 7]\n"
+	"%at = const {role=data} : i64[]\n"
+	"%neg = neg %slab : f32[3, 7]\n"
+	"%v = write_slice_rotating %ring, %neg, %at {axis=0, modulus=5} : f32[5, 7]\n"
+	"%p = const {role=data} : f32[2, 3, 5]\n"
+	"%q = const {role=data} : f32[2, 4, 5]\n"
+	"%z = batch_matmul %p, %q : f32[2, 3, 4]\n"
+	"%table = const {role=weight} : f16[11, 37]\n"
+	"%ids = const {role=data} : u32[$T]\n"
+	"%row = gather %table, %ids : f32[$T, 37]\n"
+	"%half = scale %row {scale=0.3} : f32[$T, 37]\n"
+	"%w1 = const {role=weight} : f32[19, 37]\n"
+	"%w2 = const {role=weight} : f16[19, 37]\n"
+	"%u1 = matmul %half, %w1 : f32[$T, 19]\n"
+	"%u2 = matmul %half, %w2 : f32[$T, 19]\n"
+	"%si = sigmoid %u1 : f32[$T, 19]\n"
+	"%u = mul %si, %u2 : f32[$T, 19]\n"
+	"output %m\noutput %a\noutput %w\noutput %v\noutput %z\noutput %u\n"
+	"}\n";
+
+static void
+open_tiny(int number, struct pawl_cuda_case *out)
+{
+	struct pawl_tiny_options options = pawl_tiny_defaults();
+	struct pawl_graph_request request = {.n_tokens = number == PAWL_CUDA_TINY_CHUNK ? 3 : 1,
+		.capacity = 192,
+		.kv_dtype = number == PAWL_CUDA_TINY_F32 ? PAWL_DTYPE_F32 : PAWL_DTYPE_F16,
+		.logits = PAWL_LOGITS_ALL};
+	const struct pawl_model_source *source;
+
+	if (number == PAWL_CUDA_TINY_F16)
+		options.dtype = PAWL_DTYPE_F16;
+	if (number == PAWL_CUDA_TINY_CHUNK) {
+		options.dtype = PAWL_DTYPE_BF16;
+		options.k_layout = PAWL_LAYOUT_ROWS;
+		options.has_mask = true;
+	}
+	out->model = pawl_tiny_model_new(&options);
+	source = pawl_tiny_model_source(out->model);
+	OK(source->build(source->ctx, &request, &out->graph, &err));
+}
+
+static void
+open_random(int number, struct pawl_cuda_case *out)
+{
+	static const unsigned flavours[] = {PAWL_RANDOM_COMPUTE,
+		PAWL_RANDOM_COMPUTE | PAWL_RANDOM_STATE | PAWL_RANDOM_VIEWS,
+		PAWL_RANDOM_ATTENTION, PAWL_RANDOM_COMPUTE | PAWL_RANDOM_SYMBOLIC};
+	struct pawl_random_options options = {
+		.flavours = flavours[number % 4], .n_nodes = number % 3 ? 12 : 24};
+
+	OK(pawl_random_graph((uint64_t)number, &options, &out->graph, &err));
+}
+
+void
+pawl_cuda_case_open(int number, struct pawl_cuda_case *out)
+{
+	static const char *const names[] = {"tiny_f32", "tiny_f16", "tiny_chunk", "medley"};
+	struct pawl_optimize_options options = {
+		.facts = {.max_prologue_rows = number == PAWL_CUDA_TINY_CHUNK ? 0 : 4},
+		.run = {.bisect = -1, .verify_each = true},
+		.red_zones = true};
+	enum pawl_status status;
+
+	memset(out, 0, sizeof(*out));
+	if (number < PAWL_CUDA_RANDOM)
+		snprintf(out->name, sizeof(out->name), "%s", names[number]);
+	else
+		snprintf(out->name, sizeof(out->name), "random%d", number);
+	if (number < PAWL_CUDA_TINY_CASES)
+		open_tiny(number, out);
+	else if (number == PAWL_CUDA_MEDLEY)
+		OK(pawl_parse(medley, strlen(medley), "medley", &out->graph, NULL, &err));
+	else
+		open_random(number, out);
+	OK(pawl_optimize(out->graph, &options, &out->program, NULL, &err));
+	status = pawl_cuda_program_init(&out->cuda, out->program, &out->why);
+	ck_assert_msg(status == PAWL_OK || status == PAWL_UNSUPPORTED, "%s", out->why.text);
+	out->is_supported = status == PAWL_OK;
+	ck_assert_msg(out->is_supported || number >= PAWL_CUDA_RANDOM, "%s: %s", out->name, out->why.text);
+}
+
+void
+pawl_cuda_case_close(struct pawl_cuda_case *c)
+{
+	pawl_cuda_program_release(&c->cuda);
+	pawl_program_free(c->program);
+	pawl_graph_free(c->graph);
+	if (c->model)
+		pawl_tiny_model_free(c->model);
+}

@@ -1,0 +1,48 @@
+/*
+ * The programs whose kernels tests/emit-cuda writes and tests/cuda-kernels runs: the step of a tiny
+ * llama in several forms, one graph with an op of every other kind, random graphs.
+ */
+#ifndef PAWL_TESTS_CUDA_CASES_H
+#define PAWL_TESTS_CUDA_CASES_H
+
+#include "codegen/cuda/cuda_program.h"
+#include "ir/graph.h"
+#include "tests/cuda/fibers.h"
+
+enum {
+	PAWL_CUDA_TINY_F32,   /* one token, k16 cache of f32, norms in the prologues of matmuls */
+	PAWL_CUDA_TINY_F16,   /* one token, weights and cache f16 */
+	PAWL_CUDA_TINY_CHUNK, /* three tokens, bf16, a mask, keys in rows, norms in steps of their own */
+	PAWL_CUDA_TINY_CASES,
+	PAWL_CUDA_MEDLEY = PAWL_CUDA_TINY_CASES,
+	PAWL_CUDA_RANDOM,
+	PAWL_CUDA_N_CASES = PAWL_CUDA_RANDOM + 48
+};
+
+struct pawl_cuda_case {
+	char name[32];
+	struct pawl_tiny_model *model; /* NULL: not of a model */
+	struct pawl_graph *graph;
+	struct pawl_program *program;
+	struct pawl_cuda_program cuda; /* empty when unsupported */
+	bool is_supported;
+	struct pawl_error why; /* when not supported */
+};
+
+/* Asserts whatever may fail; to be called inside of a Check test. */
+void pawl_cuda_case_open(int number, struct pawl_cuda_case *out);
+void pawl_cuda_case_close(struct pawl_cuda_case *c);
+
+/* What the generated file exports: the kernels of each supported case, in the order of cases. */
+struct pawl_cuda_kernels {
+	const char *case_name;
+	int n;
+	const struct pawl_cuda_compiled {
+		const char *name;
+		pawl_fiber_kernel *run;
+	} *kernels;
+};
+extern const struct pawl_cuda_kernels pawl_cuda_kernels[];
+extern const int pawl_cuda_n_kernels;
+
+#endif

@@ -1,0 +1,73 @@
+/*
+ * emit-cuda FILE: writes the kernels of all cases as one C file for tests/cuda/kernel_host.h, with a
+ * table of them.  Runs as a Check test, since making the cases asserts.
+ */
+#include "tests/cuda/cases.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *path;
+
+static void
+write_case(FILE *file, const struct pawl_cuda_case *c)
+{
+	int i;
+
+	fprintf(file, "#define PAWL_CASE %s\n%s#undef PAWL_CASE\n\n", c->name, c->cuda.source.bytes);
+	fprintf(file, "static const struct pawl_cuda_compiled %s_kernels[] = {\n", c->name);
+	for (i = 0; i < c->cuda.n_kernels; i++)
+		fprintf(file, "\t{\"%s\", %s_%s},\n", c->cuda.kernels[i].name, c->name,
+			c->cuda.kernels[i].name);
+	fprintf(file, "};\n\n");
+}
+
+START_TEST(emit)
+{
+	struct pawl_cuda_case c;
+	FILE *file = fopen(path, "w");
+	int n_supported = 0, i;
+
+	ck_assert_ptr_nonnull(file);
+	fprintf(file, "#include \"tests/cuda/kernel_host.h\"\n#include \"tests/cuda/cases.h\"\n\n");
+	for (i = 0; i < PAWL_CUDA_N_CASES; i++) {
+		pawl_cuda_case_open(i, &c);
+		if (c.is_supported)
+			write_case(file, &c);
+		pawl_cuda_case_close(&c);
+	}
+	fprintf(file, "const struct pawl_cuda_kernels pawl_cuda_kernels[] = {\n");
+	for (i = 0; i < PAWL_CUDA_N_CASES; i++) {
+		pawl_cuda_case_open(i, &c);
+		n_supported += c.is_supported;
+		if (c.is_supported)
+			fprintf(file, "\t{\"%s\", %d, %s_kernels},\n", c.name, c.cuda.n_kernels, c.name);
+		pawl_cuda_case_close(&c);
+	}
+	fprintf(file, "};\n\nconst int pawl_cuda_n_kernels = %d;\n", n_supported);
+	ck_assert_int_eq(fclose(file), 0);
+}
+END_TEST
+
+int
+main(int argc, char **argv)
+{
+	Suite *suite = suite_create("emit-cuda");
+	TCase *tcase = tcase_create("emit");
+	SRunner *runner;
+	int failed;
+
+	if (argc != 2)
+		return EXIT_FAILURE;
+	path = argv[1];
+	tcase_add_test(tcase, emit);
+	tcase_set_timeout(tcase, 0);
+	suite_add_tcase(suite, tcase);
+	runner = srunner_create(suite);
+	srunner_set_fork_status(runner, CK_NOFORK);
+	srunner_run_all(runner, CK_MINIMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

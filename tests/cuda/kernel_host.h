@@ -1,0 +1,57 @@
+/*
+ * The layer of codegen/cuda/cuda_prelude.c for a host: what generated kernels are compiled against
+ * in place of CUDA.  Only for generated text; short names are on purpose.
+ *
+ * PAWL_CASE, defined before each program's text, keeps the kernels of programs apart.
+ */
+#ifndef PAWL_TESTS_CUDA_KERNEL_HOST_H
+#define PAWL_TESTS_CUDA_KERNEL_HOST_H
+
+#include <math.h>
+
+#include "ir/half.h"
+#include "tests/cuda/fibers.h"
+
+typedef int64_t i64;
+typedef uint32_t u32;
+typedef uint16_t u16;
+
+#define PAWL_FN static inline
+#define PAWL_SHARED static __attribute__((section("pawl_shared")))
+#define PAWL_PASTE(a, b) a##_##b
+#define PAWL_NAME(a, b) PAWL_PASTE(a, b)
+#define PAWL_KERNEL(name, threads)                                                                 \
+	static void PAWL_NAME(PAWL_CASE, name)(__attribute__((unused)) void *const *args,          \
+		__attribute__((unused)) const i64 *symbols)
+#define PAWL_SYNC() pawl_fiber_sync()
+#define PAWL_THREAD (pawl_fiber_place.thread)
+#define PAWL_THREADS (pawl_fiber_place.threads)
+#define PAWL_BLOCK (pawl_fiber_place.block)
+#define PAWL_BLOCKS (pawl_fiber_place.blocks)
+
+static inline float
+pawl_fma(float x, float y, float z)
+{
+	return fmaf(x, y, z);
+}
+
+static inline float
+pawl_sqrt(float x)
+{
+	return sqrtf(x);
+}
+
+static inline float
+pawl_shuffle_xor(float x, int lanes)
+{
+	return pawl_fiber_shuffle_xor(x, lanes);
+}
+
+static inline void
+pawl_load16(const void *from, u32 *words)
+{
+	pawl_fiber_check_aligned(from, 16);
+	memcpy(words, from, 16);
+}
+
+#endif

@@ -1,0 +1,341 @@
+/*
+ * Generated kernels, compiled for the host and run by fibers, against the reference on the same
+ * program and bytes.
+ *
+ * Whatever the order of threads and the number of blocks, the bits are the same.  Against the
+ * reference, whose sums have another order: |difference| <= TOLERANCE * the largest |value| of the
+ * output; logits of the tiny llama included.  What is stored as f16 or bf16 may also fall on the
+ * other side of a rounding: one unit of the type more.
+ */
+#include "tests/cuda/cases.h"
+#include "tests/cuda/memory.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codegen/ref_step.h"
+#include "ir/decode.h"
+#include "ir/fpenv.h"
+#include "ir/trig.h"
+
+static const double TOLERANCE = 1e-4;
+
+enum { MAX_SYMBOLS = 16 };
+
+static struct pawl_error err;
+
+#define OK(call) ck_assert_msg((call) == PAWL_OK, "%s", err.text)
+
+static const struct pawl_cuda_kernels *
+kernels_of(const struct pawl_cuda_case *c)
+{
+	int i, j;
+
+	for (i = 0; i < pawl_cuda_n_kernels; i++) {
+		const struct pawl_cuda_kernels *k = &pawl_cuda_kernels[i];
+
+		if (strcmp(k->case_name, c->name))
+			continue;
+		ck_assert_int_eq(k->n, c->cuda.n_kernels);
+		for (j = 0; j < k->n; j++)
+			ck_assert_str_eq(k->kernels[j].name, c->cuda.kernels[j].name);
+		return k;
+	}
+	ck_abort_msg("%s was not compiled", c->name);
+}
+
+/* blocks: 0 is what the launches say. */
+static void
+run_kernels(const struct pawl_cuda_case *c, const struct pawl_cuda_memory *m, const int64_t *symbols,
+	enum pawl_fiber_order order, int32_t blocks)
+{
+	const struct pawl_cuda_kernels *kernels = kernels_of(c);
+	uint32_t saved = pawl_fpenv_enter();
+	int32_t i;
+
+	for (i = 0; i < c->cuda.n_launches; i++) {
+		const struct pawl_cuda_launch *launch = &c->cuda.launches[i];
+		const struct pawl_cuda_kernel *kernel = &c->cuda.kernels[launch->kernel];
+		struct pawl_fiber_launch l = {.kernel = kernels->kernels[launch->kernel].run,
+			.name = kernel->name,
+			.args = m->args + c->program->steps[launch->step].first_arg,
+			.symbols = symbols,
+			.blocks = blocks ? blocks : launch->blocks,
+			.threads = kernel->threads,
+			.order = order};
+
+		OK(pawl_fibers_run(&l, &err));
+	}
+	pawl_fpenv_leave(saved);
+}
+
+static void
+run_reference(const struct pawl_cuda_memory *m, const int64_t *symbols)
+{
+	int64_t bytes;
+	uint32_t saved;
+	void *scratch;
+
+	OK(pawl_ref_program_check(m->program, &bytes, &err));
+	scratch = aligned_alloc(64, (size_t)bytes + 64);
+	ck_assert_ptr_nonnull(scratch);
+	saved = pawl_fpenv_enter();
+	OK(pawl_ref_program_run(m->program, m->args, symbols, scratch, &err));
+	pawl_fpenv_leave(saved);
+	free(scratch);
+}
+
+static bool
+is_result(const struct pawl_slot *slot)
+{
+	return slot->role == PAWL_SLOT_OUTPUT || slot->role == PAWL_SLOT_KV;
+}
+
+/* Elements that a slot holds for these symbols; all that it has room for, for a K16 cache. */
+static int64_t
+count_elements(const struct pawl_slot *slot, const int64_t *symbols)
+{
+	int64_t n = 1;
+	int i;
+
+	if (slot->type.layout == PAWL_LAYOUT_K16)
+		return slot->bytes / pawl_dtype_info(slot->type.dtype)->block_bytes;
+	for (i = 0; i < slot->type.rank; i++) {
+		struct pawl_dim dim = slot->type.dim[i];
+
+		n *= dim.sym < 0 ? dim.base : dim.base + dim.factor * symbols[dim.sym];
+	}
+	return n;
+}
+
+/* Relative size of a unit in the last place. */
+static double
+unit_of(enum pawl_dtype dtype)
+{
+	return dtype == PAWL_DTYPE_F16 ? 0x1p-10 : dtype == PAWL_DTYPE_BF16 ? 0x1p-7 : 0;
+}
+
+static void
+compare_floats(const struct pawl_slot *slot, const char *got, const char *want, int64_t n, const char *what)
+{
+	double *x = calloc((size_t)n + 1, sizeof(*x)), *y = calloc((size_t)n + 1, sizeof(*y)), largest = 0;
+	int64_t i;
+
+	ck_assert(x && y);
+	pawl_decode_f64(slot->type.dtype, got, n, x);
+	pawl_decode_f64(slot->type.dtype, want, n, y);
+	for (i = 0; i < n; i++) {
+		if (isfinite(y[i]) && fabs(y[i]) > largest)
+			largest = fabs(y[i]);
+	}
+	for (i = 0; i < n; i++) {
+		double limit = TOLERANCE * largest + unit_of(slot->type.dtype) * fabs(y[i]);
+		bool same = x[i] == y[i] || (isnan(x[i]) && isnan(y[i]));
+
+		ck_assert_msg(same || fabs(x[i] - y[i]) <= limit, "%s: %s[%d] is %g, not %g (largest %g)",
+			what, slot->name, (int)i, x[i], y[i], largest);
+	}
+	free(x);
+	free(y);
+}
+
+static void
+compare(const struct pawl_cuda_memory *got, const struct pawl_cuda_memory *want, const int64_t *symbols,
+	const char *what)
+{
+	int n_compared = 0;
+	int32_t i;
+
+	for (i = 0; i < want->program->n_slots; i++) {
+		const struct pawl_slot *slot = &want->program->slots[i];
+		int64_t n = count_elements(slot, symbols);
+
+		if (!is_result(slot))
+			continue;
+		n_compared++;
+		if (pawl_dtype_is_float(slot->type.dtype))
+			compare_floats(slot, got->slots[i], want->slots[i], n, what);
+		else
+			ck_assert_msg(!memcmp(got->slots[i], want->slots[i],
+					      (size_t)pawl_dtype_bytes(slot->type.dtype, n)),
+				"%s: %s differs", what, slot->name);
+	}
+	ck_assert_int_gt(n_compared, 0);
+}
+
+static void
+compare_bits(const struct pawl_cuda_memory *a, const struct pawl_cuda_memory *b, const char *what)
+{
+	int32_t i;
+
+	for (i = 0; i < a->program->n_slots; i++) {
+		const struct pawl_slot *slot = &a->program->slots[i];
+
+		ck_assert_msg(!is_result(slot) || !memcmp(a->slots[i], b->slots[i], (size_t)slot->bytes),
+			"%s: %s has other bits", what, slot->name);
+	}
+}
+
+/* All orders and some grids from the same memory; *m is what the reference makes of it. */
+static void
+check_run(const struct pawl_cuda_case *c, struct pawl_cuda_memory *m, const int64_t *symbols)
+{
+	static const struct {
+		enum pawl_fiber_order order;
+		int32_t blocks;
+	} ways[] = {{PAWL_FIBER_ASCENDING, 0}, {PAWL_FIBER_DESCENDING, 0}, {PAWL_FIBER_RANDOM, 0},
+		{PAWL_FIBER_ASCENDING, 1}, {PAWL_FIBER_RANDOM, 3}};
+	enum { N_WAYS = sizeof(ways) / sizeof(*ways) };
+	struct pawl_cuda_memory runs[N_WAYS];
+	char what[96];
+	int i;
+
+	for (i = 0; i < N_WAYS; i++) {
+		pawl_cuda_memory_copy(&runs[i], m);
+		run_kernels(c, &runs[i], symbols, ways[i].order, ways[i].blocks);
+		snprintf(what, sizeof(what), "%s, order %d, %d blocks", c->name, (int)ways[i].order,
+			(int)ways[i].blocks);
+		if (i)
+			compare_bits(&runs[0], &runs[i], what);
+	}
+	run_reference(m, symbols);
+	compare(&runs[0], m, symbols, c->name);
+	for (i = 0; i < N_WAYS; i++)
+		pawl_cuda_memory_release(&runs[i]);
+}
+
+/* The tokens, angles, offset and mask of a step of the tiny llama at `position`. */
+static void
+set_token(const struct pawl_cuda_case *c, const struct pawl_cuda_memory *m, int64_t position)
+{
+	int64_t n = c->program->slots[pawl_program_find_slot(c->program, "token_ids")].type.dim[0].base;
+	uint32_t *ids = pawl_cuda_memory_find(m, "token_ids");
+	float *cos = pawl_cuda_memory_find(m, "rope_cos"), *sin = pawl_cuda_memory_find(m, "rope_sin");
+	float *mask = pawl_program_find_slot(c->program, "mask") < 0 ? NULL : pawl_cuda_memory_find(m, "mask");
+	int64_t capacity = 192, t, p;
+	double frequency[8];
+	float cosine[8], sine[8];
+	int i;
+
+	for (i = 0; i < 8; i++)
+		frequency[i] = pawl_rope_frequency(10000.0, i, 16);
+	for (t = 0; t < n; t++) {
+		ids[t] = (uint32_t)((position + t) * 7 % 40);
+		pawl_rope_row(position + t, frequency, 8, cosine, sine);
+		for (i = 0; i < 16; i++) {
+			cos[t * 16 + i] = cosine[i / 2];
+			sin[t * 16 + i] = sine[i / 2];
+		}
+		for (p = 0; mask && p < capacity; p++)
+			mask[t * capacity + p] = p <= position + t ? 0.0f : -INFINITY;
+	}
+	*(int64_t *)pawl_cuda_memory_find(m, "offset") = position;
+}
+
+/*
+ * A cache of NaNs is filled by the reference up to some position; then one step more is compared.
+ * Position 150 is beyond a chunk of attention.  With a mask all positions are read, so that the
+ * cache must hold numbers.
+ */
+START_TEST(a_step_of_the_tiny_llama_is_that_of_the_reference)
+{
+	static const int64_t positions[] = {6, 150};
+	struct pawl_cuda_case c;
+	int64_t symbols[MAX_SYMBOLS] = {0}, position, n;
+	size_t i;
+	int32_t s;
+
+	pawl_cuda_case_open(_i, &c);
+	n = _i == PAWL_CUDA_TINY_CHUNK ? 3 : 1;
+	for (i = 0; i < sizeof(positions) / sizeof(*positions); i++) {
+		struct pawl_cuda_memory m;
+
+		symbols[0] = n;
+		pawl_cuda_memory_init(&m, c.graph, c.program, 5, symbols);
+		for (s = 0; s < c.program->n_slots; s++) {
+			if (c.program->slots[s].role == PAWL_SLOT_KV)
+				memset(m.slots[s], _i == PAWL_CUDA_TINY_CHUNK ? 0 : 0xff,
+					(size_t)c.program->slots[s].bytes);
+		}
+		for (position = 0; position < positions[i]; position += n) {
+			set_token(&c, &m, position);
+			symbols[0] = position + n;
+			run_reference(&m, symbols);
+		}
+		set_token(&c, &m, position);
+		symbols[0] = position + n;
+		check_run(&c, &m, symbols);
+		pawl_cuda_memory_release(&m);
+	}
+	pawl_cuda_case_close(&c);
+}
+END_TEST
+
+static void
+check_random(int number, uint64_t seed)
+{
+	struct pawl_cuda_case c;
+	struct pawl_cuda_memory m;
+	int64_t symbols[MAX_SYMBOLS];
+	int32_t i;
+
+	pawl_cuda_case_open(number, &c);
+	ck_assert_int_le(c.program->n_symbols, MAX_SYMBOLS);
+	for (i = 0; i < c.program->n_symbols; i++) {
+		const struct pawl_program_symbol *s = &c.program->symbols[i];
+
+		symbols[i] = s->min + (int64_t)seed % (s->max - s->min + 1);
+		symbols[i] -= s->multiple > 1 ? symbols[i] % s->multiple : 0;
+	}
+	if (c.is_supported) {
+		pawl_cuda_memory_init(&m, c.graph, c.program, seed, symbols);
+		check_run(&c, &m, symbols);
+		pawl_cuda_memory_release(&m);
+	}
+	pawl_cuda_case_close(&c);
+}
+
+START_TEST(every_kind_of_op_is_that_of_the_reference)
+{
+	check_random(PAWL_CUDA_MEDLEY, (uint64_t)_i);
+}
+END_TEST
+
+START_TEST(random_graphs_are_those_of_the_reference)
+{
+	check_random(_i, 1);
+}
+END_TEST
+
+START_TEST(most_random_graphs_have_kernels)
+{
+	ck_assert_int_ge(pawl_cuda_n_kernels - PAWL_CUDA_RANDOM, 30);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *suite = suite_create("cuda kernels");
+	TCase *tiny = tcase_create("tiny"), *random = tcase_create("random");
+	SRunner *runner;
+	int run, failed;
+
+	tcase_add_loop_test(tiny, a_step_of_the_tiny_llama_is_that_of_the_reference, 0, PAWL_CUDA_TINY_CASES);
+	tcase_add_loop_test(random, every_kind_of_op_is_that_of_the_reference, 0, 6);
+	tcase_add_test(random, most_random_graphs_have_kernels);
+	tcase_add_loop_test(random, random_graphs_are_those_of_the_reference, PAWL_CUDA_RANDOM,
+		PAWL_CUDA_N_CASES);
+	suite_add_tcase(suite, tiny);
+	suite_add_tcase(suite, random);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	run = srunner_ntests_run(runner);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	printf("%d passed, %d failed, 0 skipped\n", run - failed, failed);
+	return run > 0 && failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
