@@ -25,8 +25,8 @@ struct pawl_cpu_compiler_api {
 	/*
 	 * Writes the kernel of a step of program.  dump is NULL or the start of the names of files
 	 * (".ll", ".s") that the generated code is written to.  PAWL_UNSUPPORTED says what the
-	 * compiler cannot do; PAWL_INTERNAL that LLVM found fault with what it was given.
-	 * Thread-safe.
+	 * compiler cannot do; PAWL_INTERNAL that LLVM found fault with what it was given;
+	 * PAWL_ENVIRONMENT that a dump cannot be written.  Thread-safe.
 	 */
 	enum pawl_status (*compile)(const struct pawl_program *program, const struct pawl_step *step,
 		enum pawl_cpu_variant variant, const char *dump, struct pawl_kernel_object *out,

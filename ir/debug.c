@@ -10,6 +10,11 @@ static const struct pawl_env_info infos[PAWL_N_ENVS] = {
 #include "ir/debug.def"
 };
 
+static const struct pawl_env_info words[PAWL_N_DEBUGS] = {
+#define PAWL_DEBUG_ROW(id, text, meaning) [PAWL_DEBUG_##id] = { text, meaning },
+#include "ir/debug.def"
+};
+
 const struct pawl_env_info *
 pawl_env_info(enum pawl_env variable)
 {
@@ -55,6 +60,53 @@ pawl_env_lists(enum pawl_env variable, const char *word)
 		at = at[length] ? at + length + 1 : NULL;
 	}
 	return false;
+}
+
+const struct pawl_env_info *
+pawl_debug_info(enum pawl_debug word)
+{
+	return &words[word];
+}
+
+bool
+pawl_debug(enum pawl_debug word)
+{
+	return pawl_env_lists(PAWL_ENV_DEBUG, words[word].name);
+}
+
+static bool
+is_debug_word(const char *text, size_t n)
+{
+	for (int i = 0; i < PAWL_N_DEBUGS; i++)
+		if (strlen(words[i].name) == n && !memcmp(words[i].name, text, n))
+			return true;
+	return !n;
+}
+
+enum pawl_status
+pawl_debug_check(struct pawl_error *err)
+{
+	const char *at = pawl_env(PAWL_ENV_DEBUG), *bisect = pawl_env(PAWL_ENV_BISECT);
+	char there_are[256] = "";
+	int64_t value;
+
+	for (int i = 0; i < PAWL_N_DEBUGS; i++) {
+		size_t used = strlen(there_are);
+
+		snprintf(there_are + used, sizeof(there_are) - used, "%s%s", i ? ", " : "", words[i].name);
+	}
+	while (at) {
+		size_t n = strcspn(at, ",");
+
+		if (!is_debug_word(at, n))
+			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "PAWL_DEBUG: '%.*s' is none of %s",
+				(int)(n < 64 ? n : 64), at, there_are);
+		at = at[n] ? at + n + 1 : NULL;
+	}
+	if (bisect && (!pawl_env_int(PAWL_ENV_BISECT, &value) || value < 0))
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"PAWL_BISECT: '%.64s' is no whole number from 0 on", bisect);
+	return PAWL_OK;
 }
 
 bool

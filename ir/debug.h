@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ir/status.h"
+
 enum pawl_env {
 #define PAWL_ENV_ROW(id, name, doc) PAWL_ENV_##id,
 #include "ir/debug.def"
@@ -28,6 +30,23 @@ const char *pawl_env(enum pawl_env variable);
  * False when unset or not a whole decimal number that fits; *out is then left alone.
  */
 bool pawl_env_int(enum pawl_env variable, int64_t *out);
+
+/* The words of PAWL_DEBUG. */
+enum pawl_debug {
+#define PAWL_DEBUG_ROW(id, word, doc) PAWL_DEBUG_##id,
+#include "ir/debug.def"
+	PAWL_N_DEBUGS
+};
+
+const struct pawl_env_info *pawl_debug_info(enum pawl_debug word);
+
+bool pawl_debug(enum pawl_debug word);
+
+/*
+ * PAWL_INVALID_ARGUMENT for a word of PAWL_DEBUG that is none, naming those there are, and for a
+ * PAWL_BISECT that is no whole number from 0 on.
+ */
+enum pawl_status pawl_debug_check(struct pawl_error *err);
 
 /* Whether `word` is an entry of the comma-separated list; an unset list holds nothing. */
 bool pawl_env_lists(enum pawl_env variable, const char *word);

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "ir/verify.h"
+#include "passes/observe.h"
 
 static double
 seconds_now(void)
@@ -55,27 +55,70 @@ pawl_passes_from_list(const char *list, enum pawl_pass *passes, int *n_passes, s
 }
 
 static enum pawl_status
-run_one(struct pawl_graph *graph, enum pawl_pass pass, struct pawl_pass_ctx *ctx,
-	const struct pawl_run_options *options, struct pawl_error *err)
+check_skip(const char *list, struct pawl_error *err)
+{
+	enum pawl_pass passes[PAWL_MAX_PASSES];
+	struct pawl_error wrong;
+	int n = 0;
+
+	if (list && pawl_passes_from_list(list, passes, &n, &wrong) != PAWL_OK)
+		return pawl_fail(err, wrong.status, "passes to skip: %.900s", wrong.text);
+	for (int i = 0; i < n; i++)
+		if (pawl_pass_info(passes[i])->required)
+			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+				"passes to skip: %s is required", pawl_pass_info(passes[i])->name);
+	return PAWL_OK;
+}
+
+static enum pawl_status
+run_one(struct pawl_graph *graph, enum pawl_pass pass, struct pawl_pass_ctx *ctx, double *seconds,
+	struct pawl_error *err)
 {
 	const struct pawl_pass_info *info = pawl_pass_info(pass);
 	struct pawl_error inner = {0};
+	double start = seconds_now();
 
+	*seconds = 0;
 	if (graph->stage != info->from)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"pass %s does not fit the stage of graph '%s'", info->name, graph->name);
 	ctx->n_changes = 0;
 	if (info->run(ctx, graph, &inner) == PAWL_OK && graph->error.status != PAWL_OK)
 		inner = graph->error;
+	*seconds = seconds_now() - start;
 	if (inner.status != PAWL_OK) {
 		pawl_error_prefix(&inner, "pass %s", info->name);
 		return pawl_fail(err, inner.status, "%s", inner.text);
 	}
 	graph->stage = info->to;
-	if ((ctx->n_changes || info->from != info->to) && options->verify_each &&
-		pawl_verify(graph, NULL, &inner) != PAWL_OK)
-		return pawl_fail(err, PAWL_INTERNAL, "after pass %s: %s", info->name, inner.text);
 	return PAWL_OK;
+}
+
+/* A pass that broke the graph leaves it to be looked at: the dump comes first. */
+static enum pawl_status
+observe(const struct pawl_graph *graph, const struct pawl_run_options *options, int dump, int pass_at,
+	const char *pass, struct pawl_error *err)
+{
+	enum pawl_status status = PAWL_OK;
+	struct pawl_error wrong;
+
+	if (options->dump_folder)
+		status = pawl_observe_dump(graph, options->dump_folder, dump, pass_at, pass, err);
+	if (status == PAWL_OK && pawl_observe_check(graph, options, &wrong) != PAWL_OK)
+		status = pawl_fail(err, wrong.status, "after pass %s: %.900s", pass, wrong.text);
+	return status;
+}
+
+static enum pawl_status
+begin(const struct pawl_graph *graph, const struct pawl_run_options *options, int *dump,
+	struct pawl_error *err)
+{
+	enum pawl_status status = check_skip(options->skip, err);
+
+	if (status != PAWL_OK || !options->dump_folder)
+		return status;
+	*dump = pawl_observe_next_dump();
+	return pawl_observe_dump(graph, options->dump_folder, *dump, -1, NULL, err);
 }
 
 enum pawl_status
@@ -84,13 +127,13 @@ pawl_passes_run(struct pawl_graph *graph, const enum pawl_pass *passes, int n_pa
 	struct pawl_pass_report *reports, struct pawl_error *err)
 {
 	struct pawl_pass_ctx ctx = {.facts = facts};
-	enum pawl_status status = PAWL_OK;
 	int64_t n_optional = 0;
-	int i;
+	int dump = 0;
+	enum pawl_status status = begin(graph, options, &dump, err);
 
-	for (i = 0; i < n_passes && status == PAWL_OK; i++) {
+	for (int i = 0; i < n_passes && status == PAWL_OK; i++) {
 		const struct pawl_pass_info *info = pawl_pass_info(passes[i]);
-		double start = seconds_now(), taken;
+		double seconds;
 		bool skipped = !info->required &&
 			(list_holds(options->skip, info->name) ||
 				(options->bisect >= 0 && n_optional++ >= options->bisect));
@@ -100,15 +143,16 @@ pawl_passes_run(struct pawl_graph *graph, const enum pawl_pass *passes, int n_pa
 		if (skipped)
 			continue;
 		pawl_arena_init(&ctx.scratch);
-		status = run_one(graph, passes[i], &ctx, options, err);
+		status = run_one(graph, passes[i], &ctx, &seconds, err);
 		pawl_arena_release(&ctx.scratch);
-		taken = seconds_now() - start;
 		if (reports) {
 			reports[i].n_changes = ctx.n_changes;
-			reports[i].seconds = taken;
+			reports[i].seconds = seconds;
 		}
+		if (status == PAWL_OK && (ctx.n_changes || info->from != info->to))
+			status = observe(graph, options, dump, i, info->name, err);
 		if (status == PAWL_OK && options->after)
-			options->after(options->arg, i, passes[i], graph, ctx.n_changes, taken);
+			options->after(options->arg, i, passes[i], graph, ctx.n_changes, seconds);
 	}
 	return status;
 }

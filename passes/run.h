@@ -9,9 +9,11 @@
 enum { PAWL_MAX_PASSES = 64 }; /* in one list */
 
 struct pawl_run_options {
-	const char *skip; /* comma-separated names of optional passes, or NULL */
-	int64_t bisect;   /* run only the first `bisect` optional passes; negative: all */
-	bool verify_each; /* verify after every pass that changed something */
+	const char *skip;    /* comma-separated names of optional passes, or NULL */
+	int64_t bisect;      /* run only the first `bisect` optional passes; negative: all */
+	bool verify_each;    /* verify after every pass that changed something */
+	bool roundtrip_each; /* print, parse and print again there (passes/observe.h) */
+	const char *dump_folder; /* NULL, or where the graph is dumped there */
 	/* Called after each pass that ran (NULL: none); n is its place in the pipeline. */
 	void (*after)(void *arg, int n, enum pawl_pass pass, const struct pawl_graph *graph,
 		int n_changes, double seconds);
@@ -28,8 +30,8 @@ struct pawl_pass_report {
 
 /*
  * Runs `passes` in order.  The graph must verify; it is rewritten in place and must be dropped on
- * failure.  reports: NULL or room for n_passes.  A pass whose `from` stage is not the graph's is
- * PAWL_INVALID_ARGUMENT.
+ * failure.  reports: NULL or room for n_passes.  PAWL_INVALID_ARGUMENT for a pass whose `from`
+ * stage is not the graph's and for a name in skip that is no optional pass.
  */
 enum pawl_status pawl_passes_run(struct pawl_graph *graph, const enum pawl_pass *passes, int n_passes,
 	const struct pawl_pass_facts *facts, const struct pawl_run_options *options,

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,10 @@
 #include "codegen/elf_load.h"
 #include "codegen/kernel_key.h"
 #include "codegen/launch.h"
+#include "codegen/perf_map.h"
 #include "ir/build_id.h"
+#include "ir/debug.h"
+#include "ir/dump.h"
 
 #define MODULE_NAME "cpu_compiler.so"
 
@@ -128,6 +132,55 @@ load(struct pawl_cpu_kernel *kernel, const struct pawl_kernel_object *object, in
 	return PAWL_OK;
 }
 
+/* Starts a dump: its key, and in *path the start of the names of the rest, "FOLDER/k07". */
+static enum pawl_status
+dump_key(const struct pawl_cpu_kernels *kernels, const struct pawl_step *step,
+	const struct pawl_cpu_kernel *kernel, char *path, size_t size, struct pawl_error *err)
+{
+	static atomic_int n_dumped;
+	size_t n = strlen(kernel->key) + 256;
+	char name[32], *text = malloc(n);
+	int number = atomic_fetch_add(&n_dumped, 1);
+	enum pawl_status status;
+
+	if (!text)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a dump");
+	snprintf(text, n, "%016" PRIx64 " for %.200s\n%s", kernel->hash, step->name ? step->name : "-",
+		kernel->key);
+	snprintf(name, sizeof(name), "k%02d.key", number);
+	status = pawl_dump_text(kernels->dump_dir, name, text, err);
+	free(text);
+	snprintf(path, size, "%s/k%02d", kernels->dump_dir, number);
+	return status;
+}
+
+/* A phase reaches to the next one or to the end of the kernel's memory. */
+static enum pawl_status
+map_for_perf(const struct pawl_cpu_kernel *kernel, const struct pawl_step *step,
+	enum pawl_cpu_variant variant, struct pawl_error *err)
+{
+	const char *memory_end = kernel->memory.run + kernel->memory.bytes;
+	int n_phases = pawl_step_phases(step);
+	enum pawl_status status = PAWL_OK;
+	char name[384];
+
+	for (int i = 0; i < n_phases && status == PAWL_OK; i++) {
+		const char *start = (const char *)(uintptr_t)kernel->phases[i], *end = memory_end;
+
+		for (int j = 0; j < n_phases; j++) {
+			const char *other = (const char *)(uintptr_t)kernel->phases[j];
+
+			if (other > start && other < end)
+				end = other;
+		}
+		snprintf(name, sizeof(name), "pawl_%s_%s_%016" PRIx64 "_phase%d for %.200s",
+			pawl_template_name(step->template), pawl_cpu_variant_info(variant)->name,
+			kernel->hash, i, step->name ? step->name : "-");
+		status = pawl_perf_map_add(start, (size_t)(end - start), name, err);
+	}
+	return status;
+}
+
 /* Fills a kernel whose key is set. */
 static enum pawl_status
 compile(struct pawl_cpu_kernels *kernels, const struct pawl_program *program,
@@ -138,18 +191,17 @@ compile(struct pawl_cpu_kernels *kernels, const struct pawl_program *program,
 	struct pawl_kernel_object object;
 	char dump[4096];
 
-	if (status != PAWL_OK)
-		return status;
-	if (kernels->dump_dir)
-		snprintf(dump, sizeof(dump), "%s/%s-%s-%016" PRIx64, kernels->dump_dir,
-			pawl_template_name(step->template), pawl_cpu_variant_info(variant)->name,
-			kernel->hash);
-	status = kernels->compiler->compile(
-		program, step, variant, kernels->dump_dir ? dump : NULL, &object, err);
+	if (status == PAWL_OK && kernels->dump_dir)
+		status = dump_key(kernels, step, kernel, dump, sizeof(dump), err);
+	if (status == PAWL_OK)
+		status = kernels->compiler->compile(
+			program, step, variant, kernels->dump_dir ? dump : NULL, &object, err);
 	if (status != PAWL_OK)
 		return status;
 	status = load(kernel, &object, pawl_step_phases(step), err);
 	kernels->compiler->object_free(&object);
+	if (status == PAWL_OK && pawl_debug(PAWL_DEBUG_PERF))
+		status = map_for_perf(kernel, step, variant, err);
 	return status;
 }
 

@@ -1,10 +1,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/debug.h"
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "plugins/host_api.h"
 #include "runtime/plan_json.h"
+#include "runtime/plan_text.h"
 
 static bool
 is_named(const struct pawl_slot *slot)
@@ -61,6 +63,12 @@ wrap_plan(struct pawl_context *context, struct pawl_plan *held, struct pawl_host
 	return NULL;
 }
 
+static void
+log_time(void *arg, const char *text)
+{
+	pawl_host_log(arg, 2, "%s", text);
+}
+
 struct pawl_status_object *
 pawl_host_plan_compile(struct pawl_host_graph *graph, struct pawl_host_plan **out)
 {
@@ -91,6 +99,8 @@ pawl_host_plan_compile(struct pawl_host_graph *graph, struct pawl_host_plan **ou
 	atomic_fetch_add(&context->optimizes, 1);
 	pawl_host_log(context, 2, "plan '%s': %d steps, %s", plan->program->name, plan->program->n_steps,
 		plan->code_info.variant);
+	if (pawl_debug(PAWL_DEBUG_TIME))
+		pawl_plan_time_lines(plan, log_time, context);
 	return wrap_plan(context, plan, out);
 }
 

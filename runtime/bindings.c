@@ -1,5 +1,6 @@
 #include "runtime/bindings.h"
 
+#include "ir/debug.h"
 #include "runtime/memory.h"
 
 #include <inttypes.h>
@@ -19,6 +20,7 @@ struct pawl_bindings {
 	void **thread_scratch;
 	int n_threads;
 	bool owns_outputs; /* outputs lie in storages, not in scratch memory */
+	bool poisons;      /* PAWL_DEBUG=poison */
 };
 
 static void
@@ -142,6 +144,7 @@ bindings_new(struct pawl_plan *plan, struct pawl_team *team, bool owns_outputs,
 	b->team = team;
 	b->n_threads = team->n_threads;
 	b->owns_outputs = owns_outputs;
+	b->poisons = pawl_debug(PAWL_DEBUG_POISON);
 	status = alloc_tables(b, err);
 	if (!status)
 		status = alloc_scratch(b, err);
@@ -306,6 +309,19 @@ check_run(const struct pawl_bindings *b, const struct pawl_symenv *env, struct p
 	return status;
 }
 
+/* What no step has written yet must not be read: it becomes NaN in every float type, -1 in ints. */
+static void
+poison(struct pawl_bindings *b)
+{
+	const struct pawl_program *program = b->plan->program;
+
+	memset(b->scratch.bytes, 0xff, b->scratch.n_bytes);
+	memset(b->thread_block.bytes, 0xff, b->thread_block.n_bytes);
+	for (int32_t i = 0; i < program->n_slots; i++)
+		if (program->slots[i].role == PAWL_SLOT_OUTPUT && b->storages[i])
+			memset(b->storages[i]->bytes, 0xff, (size_t)b->storages[i]->n_bytes);
+}
+
 enum pawl_status
 pawl_bindings_run(struct pawl_bindings *b, const struct pawl_symenv *env, uint64_t *bytes_bound,
 	struct pawl_error *err)
@@ -329,6 +345,8 @@ pawl_bindings_run(struct pawl_bindings *b, const struct pawl_symenv *env, uint64
 		}
 		b->offered[slot] = NULL;
 	}
+	if (!status && b->poisons)
+		poison(b);
 	return status ? status : b->plan->device->api->run(b->plan->code, &run, err);
 }
 

@@ -182,6 +182,8 @@ build_plan(struct pawl_decoder *d, const struct pawl_plan_key *key, enum pawl_lo
 	if (status)
 		return status;
 	counters_of(d)->builds[reason]++;
+	if (d->options.built)
+		d->options.built(d->options.arg, *out);
 	if (d->options.plans)
 		pawl_plan_cache_put(d->options.plans, *out);
 	return PAWL_OK;

@@ -30,6 +30,9 @@ struct pawl_decoder_options {
 	bool replan;                  /* optimize anew for every run; for comparison */
 	bool no_reuse;                /* every temporary gets memory of its own */
 	struct pawl_plan_cache *plans; /* shared with other decoders, or NULL; must outlive this */
+	/* NULL, or called with each plan that was built. */
+	void (*built)(void *arg, const struct pawl_plan *plan);
+	void *arg;
 };
 
 enum pawl_status pawl_decoder_new(const struct pawl_model_source *source, struct pawl_device *device,

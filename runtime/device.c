@@ -1,5 +1,6 @@
 #include "runtime/device.h"
 
+#include "ir/debug.h"
 #include "runtime/identity.h"
 #include "runtime/memory.h"
 #include "runtime/target_load.h"
@@ -18,13 +19,19 @@ enum pawl_status
 pawl_device_new(const struct pawl_target_api *api, const struct pawl_target_options *options,
 	struct pawl_device **out, struct pawl_error *err)
 {
-	static const struct pawl_target_options defaults;
 	struct pawl_device *device = pawl_memory_zalloc(1, sizeof(*device));
+	struct pawl_target_options o = {0};
 	enum pawl_status status;
 
+	if (options)
+		o = *options;
+	if (!o.cpu_variant)
+		o.cpu_variant = pawl_env(PAWL_ENV_CPU);
+	if (!o.dump_dir)
+		o.dump_dir = pawl_env(PAWL_ENV_DUMP);
 	if (!device)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a device");
-	status = api->open(options ? options : &defaults, &device->target, err);
+	status = api->open(&o, &device->target, err);
 	if (status) {
 		pawl_memory_free(device);
 		return status;

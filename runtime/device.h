@@ -16,7 +16,8 @@ struct pawl_device {
 	struct pawl_location location; /* of the memory its code works on */
 };
 
-/* Loads the module of target `name` (runtime/target_load.h) and opens it.  options may be NULL. */
+/* Loads the module of target `name` (runtime/target_load.h) and opens it.  options may be NULL;
+ * PAWL_CPU and PAWL_DUMP stand for what they leave out. */
 enum pawl_status pawl_device_open(const char *name, const struct pawl_target_options *options,
 	struct pawl_device **out, struct pawl_error *err);
 /* The same for a target that is linked in. */

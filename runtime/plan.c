@@ -1,10 +1,11 @@
 #include "runtime/plan.h"
 
-#include "ir/debug.h"
+#include "passes/observe.h"
 #include "runtime/literal.h"
 #include "runtime/memory.h"
 
 #include <string.h>
+#include <time.h>
 
 static enum pawl_layout
 weight_layout(const void *arg, const struct pawl_type *type)
@@ -25,15 +26,12 @@ optimize(struct pawl_plan *plan, const struct pawl_graph *graph,
 			.target = plan->device,
 			.max_prologue_rows = 1,
 		},
-		.run = {
-			.skip = pawl_env(PAWL_ENV_SKIP),
-			.bisect = -1,
-			.verify_each = pawl_env_lists(PAWL_ENV_DEBUG, "verify"),
-		},
 		.no_reuse = options->no_reuse,
 	};
+	enum pawl_status status = pawl_run_options_from_env(&o.run, err);
 
-	pawl_env_int(PAWL_ENV_BISECT, &o.run.bisect);
+	if (status)
+		return status;
 	if (options->counters)
 		options->counters->optimizes++;
 	return pawl_optimize(graph, &o, &plan->program, &plan->report, err);
@@ -105,6 +103,29 @@ make_literals(struct pawl_plan *plan, struct pawl_error *err)
 	return status;
 }
 
+static double
+seconds_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static enum pawl_status
+compile(struct pawl_plan *plan, struct pawl_error *err)
+{
+	const struct pawl_device *device = plan->device;
+	uint64_t n_kernels = pawl_device_kernel_compiles(device);
+	double start = seconds_now();
+	enum pawl_status status =
+		device->api->compile(device->target, plan->program, &plan->code, err);
+
+	plan->compile_seconds = seconds_now() - start;
+	plan->n_kernels_compiled = pawl_device_kernel_compiles(device) - n_kernels;
+	return status;
+}
+
 enum pawl_status
 pawl_plan_build(const struct pawl_graph *graph, struct pawl_device *device,
 	const struct pawl_plan_options *options, struct pawl_plan **out, struct pawl_error *err)
@@ -126,7 +147,7 @@ pawl_plan_build(const struct pawl_graph *graph, struct pawl_device *device,
 	if (!status)
 		status = make_literals(plan, err);
 	if (!status)
-		status = device->api->compile(device->target, plan->program, &plan->code, err);
+		status = compile(plan, err);
 	if (status) {
 		pawl_plan_unref(plan);
 		return status;

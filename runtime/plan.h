@@ -29,6 +29,8 @@ struct pawl_plan {
 	struct pawl_code_info code_info;
 	struct pawl_plan_key key;
 	struct pawl_optimize_report report;
+	double compile_seconds;
+	uint64_t n_kernels_compiled;     /* by the device meanwhile */
 	int32_t *first_point;            /* n_slots + 1: slot s has points first_point[s] .. [s + 1] */
 	struct pawl_bind_point *points;  /* n_args */
 	struct pawl_index_check *checks;
@@ -44,8 +46,8 @@ struct pawl_plan_options {
 };
 
 /*
- * Optimizes graph (not modified) for the device and compiles it.  PAWL_SKIP, PAWL_BISECT and
- * PAWL_DEBUG=verify are obeyed.
+ * Optimizes graph (not modified) for the device and compiles it.  PAWL_SKIP, PAWL_BISECT,
+ * PAWL_DUMP and PAWL_DEBUG=verify,roundtrip are obeyed.
  */
 enum pawl_status pawl_plan_build(const struct pawl_graph *graph, struct pawl_device *device,
 	const struct pawl_plan_options *options, struct pawl_plan **out, struct pawl_error *err);

@@ -39,3 +39,35 @@ pawl_program_type_text(
 		rows ? "" : pawl_layout_name(type->layout));
 	return out;
 }
+
+/* "0.041": thousandths, whatever the locale. */
+static const char *
+milliseconds(double seconds, char *out, size_t n)
+{
+	int64_t us = (int64_t)(seconds * 1e6 + 0.5);
+
+	snprintf(out, n, "%" PRId64 ".%03d", us / 1000, (int)(us % 1000));
+	return out;
+}
+
+void
+pawl_plan_time_lines(
+	const struct pawl_plan *plan, void (*line)(void *arg, const char *text), void *arg)
+{
+	char text[160], ms[32];
+
+	for (int i = 0; i < plan->report.n_passes; i++) {
+		const struct pawl_pass_report *report = &plan->report.passes[i];
+
+		if (!report->ran)
+			continue;
+		snprintf(text, sizeof(text), "pass %s: %d changes, %s ms",
+			pawl_pass_info(report->pass)->name, report->n_changes,
+			milliseconds(report->seconds, ms, sizeof(ms)));
+		line(arg, text);
+	}
+	snprintf(text, sizeof(text), "%" PRId32 " steps, %" PRIu64 " kernels compiled: %s ms",
+		plan->program->n_steps, plan->n_kernels_compiled,
+		milliseconds(plan->compile_seconds, ms, sizeof(ms)));
+	line(arg, text);
+}

@@ -3,12 +3,13 @@
 #include "ir/debug.h"
 #include "ir/parse.h"
 #include "ir/print.h"
-#include "passes/run.h"
+#include "passes/observe.h"
 #include "tools/exec.h"
 #include "tools/input.h"
 #include "tools/options.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,11 +65,14 @@ print_after(void *arg, int n, enum pawl_pass pass, const struct pawl_graph *grap
 {
 	const struct opt *opt = arg;
 	const char *name = pawl_pass_info(pass)->name;
-	char *text;
+	char *text, ms[32];
 
-	(void)seconds;
-	if (opt->changes && n_changes)
+	if (pawl_debug(PAWL_DEBUG_TIME)) {
+		pawl_print_double(ms, sizeof(ms), round(seconds * 1e6) / 1e3);
+		pawl_note(opt->command, "%d %s: %d changes, %s ms", n, name, n_changes, ms);
+	} else if (opt->changes && n_changes) {
 		pawl_note(opt->command, "%d %s: %d", n, name, n_changes);
+	}
 	if (!opt->print_after || pass != opt->after)
 		return;
 	text = pawl_print(graph, NULL);
@@ -108,15 +112,14 @@ run_passes(struct opt *opt, struct pawl_error *err)
 {
 	const struct pawl_pass_facts facts = {
 		.precision = (enum pawl_precision)opt->precision, .max_prologue_rows = 1};
-	struct pawl_run_options options = {.skip = pawl_env(PAWL_ENV_SKIP),
-		.bisect = -1,
-		.verify_each = true,
-		.after = print_after,
-		.arg = opt};
-	enum pawl_status status;
+	struct pawl_run_options options;
+	enum pawl_status status = pawl_run_options_from_env(&options, err);
 
-	pawl_env_int(PAWL_ENV_BISECT, &options.bisect);
-	status = pawl_graph_clone(opt->input, &opt->graph, err);
+	options.verify_each = true;
+	options.after = print_after;
+	options.arg = opt;
+	if (!status)
+		status = pawl_graph_clone(opt->input, &opt->graph, err);
 	return status ? status
 		      : pawl_passes_run(opt->graph, opt->list, opt->n_list, &facts, &options, NULL,
 				err);

@@ -63,6 +63,8 @@ plan_text(struct pawl_engine *engine, const char *path, struct pawl_plan **out,
 	status = pawl_engine_open_device(engine, err);
 	if (!status)
 		status = pawl_plan_build(graph, engine->device, &options, out, err);
+	if (!status)
+		pawl_plan_print_times(engine->command, *out);
 	pawl_graph_free(graph);
 	return status;
 }

@@ -1,5 +1,7 @@
 #include "tools/engine.h"
 
+#include "tools/plan_print.h"
+
 #include <inttypes.h>
 
 enum { CTX_STEP = 512 };
@@ -63,6 +65,12 @@ pawl_engine_capacity(
 	return PAWL_OK;
 }
 
+static void
+print_times(void *arg, const struct pawl_plan *plan)
+{
+	pawl_plan_print_times(arg, plan);
+}
+
 enum pawl_status
 pawl_engine_start(struct pawl_engine *engine, int64_t capacity, int64_t chunk,
 	struct pawl_error *err)
@@ -73,6 +81,8 @@ pawl_engine_start(struct pawl_engine *engine, int64_t capacity, int64_t chunk,
 		.precision = (enum pawl_precision)engine->options.precision,
 		.n_threads = (int)engine->options.threads,
 		.prefill_chunk = chunk,
+		.built = print_times,
+		.arg = (void *)(uintptr_t)engine->command,
 	};
 	enum pawl_status status = pawl_engine_open_device(engine, err);
 

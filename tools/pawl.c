@@ -1,6 +1,7 @@
 #include "tools/commands.h"
 
 #include "ir/build_id.h"
+#include "ir/debug.h"
 #include "tools/options.h"
 
 #include <stdio.h>
@@ -19,6 +20,12 @@ enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 static const struct pawl_command self = {.name = NULL};
 
+static void
+print_row(const struct pawl_env_info *info)
+{
+	printf("  %-17s%s\n", info->name, info->doc);
+}
+
 static int
 print_help(void)
 {
@@ -29,7 +36,12 @@ print_help(void)
 	       "1 for a failure, 2 for a wrong command line.\n\n");
 	for (int i = 0; i < N_COMMANDS; i++)
 		printf("  pawl %-12s%s\n", commands[i].name, commands[i].doc);
-	printf("\n`pawl COMMAND --help` explains each.\n");
+	printf("\n`pawl COMMAND --help` explains each.\n\nEnvironment:\n\n");
+	for (int i = 0; i < PAWL_N_ENVS; i++)
+		print_row(pawl_env_info((enum pawl_env)i));
+	printf("\nWords of PAWL_DEBUG:\n\n");
+	for (int i = 0; i < PAWL_N_DEBUGS; i++)
+		print_row(pawl_debug_info((enum pawl_debug)i));
 	return pawl_finish_output(&self);
 }
 

@@ -1,5 +1,6 @@
 #include "tools/plan_print.h"
 
+#include "ir/debug.h"
 #include "runtime/plan_text.h"
 
 #include <inttypes.h>
@@ -148,4 +149,26 @@ pawl_plan_print(const struct pawl_plan *plan)
 	print_head(plan);
 	print_steps(plan);
 	print_slots(plan);
+}
+
+struct time_lines {
+	const struct pawl_command *command;
+	const char *plan;
+};
+
+static void
+print_time(void *arg, const char *text)
+{
+	const struct time_lines *lines = arg;
+
+	pawl_note(lines->command, "plan %s: %s", lines->plan, text);
+}
+
+void
+pawl_plan_print_times(const struct pawl_command *command, const struct pawl_plan *plan)
+{
+	struct time_lines lines = {command, plan->program->name ? plan->program->name : "-"};
+
+	if (pawl_debug(PAWL_DEBUG_TIME))
+		pawl_plan_time_lines(plan, print_time, &lines);
 }

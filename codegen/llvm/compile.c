@@ -187,28 +187,39 @@ fail_internal(struct pawl_error *err, const char *what, const char *text)
 	return pawl_fail(err, PAWL_INTERNAL, "llvm: %s: %.400s", what, text);
 }
 
-static void
+static enum pawl_status
+fail_dump(struct pawl_error *err, const char *path, char *text)
+{
+	enum pawl_status status =
+		pawl_fail(err, PAWL_ENVIRONMENT, "cannot dump to %.400s: %.400s", path, text);
+
+	LLVMDisposeMessage(text);
+	return status;
+}
+
+static enum pawl_status
 dump_ir(const struct pawl_emit *e, const char *dump)
 {
 	char path[4096];
 	char *text = NULL;
 
 	snprintf(path, sizeof(path), "%s.ll", dump);
-	if (LLVMPrintModuleToFile(e->module, path, &text))
-		LLVMDisposeMessage(text);
+	return LLVMPrintModuleToFile(e->module, path, &text) ? fail_dump(e->err, path, text) : PAWL_OK;
 }
 
-static void
+static enum pawl_status
 dump_assembly(struct pawl_emit *e, LLVMTargetMachineRef machine, const char *dump)
 {
 	LLVMModuleRef copy = LLVMCloneModule(e->module);
 	char path[4096];
 	char *text = NULL;
+	enum pawl_status status = PAWL_OK;
 
 	snprintf(path, sizeof(path), "%s.s", dump);
 	if (LLVMTargetMachineEmitToFile(machine, copy, path, LLVMAssemblyFile, &text))
-		LLVMDisposeMessage(text);
+		status = fail_dump(e->err, path, text);
 	LLVMDisposeModule(copy);
+	return status;
 }
 
 /* Verified module to object. */
@@ -229,8 +240,12 @@ generate(struct pawl_emit *e, LLVMTargetMachineRef machine, const char *dump,
 		return PAWL_INTERNAL;
 	}
 	if (dump) {
-		dump_ir(e, dump);
-		dump_assembly(e, machine, dump);
+		enum pawl_status status = dump_ir(e, dump);
+
+		if (status == PAWL_OK)
+			status = dump_assembly(e, machine, dump);
+		if (status != PAWL_OK)
+			return status;
 	}
 	if (LLVMTargetMachineEmitToMemoryBuffer(machine, e->module, LLVMObjectFile, &text, &buffer)) {
 		fail_internal(e->err, "code generation", text);
