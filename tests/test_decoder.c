@@ -314,8 +314,10 @@ START_TEST(prompts_that_do_not_fit_compute_nothing)
 	ck_assert_ptr_null(logits);
 	ck_assert_uint_eq(pawl_test_cache_digest(pawl_decoder_cache(decoder)), digest);
 	ck_assert_uint_eq(stats_of(decoder).counters.optimizes, 1);
-	/* All 32 fit, though the last chunk would not when filled up. */
-	ck_assert_int_eq(pawl_decoder_prefill(decoder, tokens, 32, &logits, &err), PAWL_OK);
+	/* All 32 fit, though the last chunk would not when filled up: it goes one by one. */
+	ck_assert_int_eq(pawl_decoder_step(decoder, 0, &logits, &err), PAWL_OK);
+	ck_assert_int_eq(pawl_decoder_prefill(decoder, tokens, 31, &logits, &err), PAWL_OK);
+	ck_assert_uint_eq(stats_of(decoder).counters.runs, 1 + 1 + 3 + 6 + 1);
 	pawl_decoder_free(decoder);
 }
 END_TEST

@@ -159,6 +159,28 @@ START_TEST(a_plan_cache_keeps_the_latest)
 }
 END_TEST
 
+START_TEST(kinds_of_logits_have_plans_of_their_own)
+{
+	const struct pawl_plan *plans_of[PAWL_N_LOGITS];
+	struct pawl_plan_cache *plans;
+	struct pawl_decoder *decoder;
+
+	ck_assert_int_eq(pawl_plan_cache_new(4, &plans, &err), PAWL_OK);
+	options.plans = plans;
+	decoder = pawl_test_decoder(model, &options);
+	for (int i = 0; i < PAWL_N_LOGITS; i++)
+		ck_assert_int_eq(
+			pawl_decoder_prepare(decoder, 3, (enum pawl_logits)i, &plans_of[i], &err), PAWL_OK);
+	for (int i = 0; i < PAWL_N_LOGITS; i++)
+		for (int j = 0; j < i; j++) {
+			ck_assert_ptr_ne(plans_of[i], plans_of[j]);
+			ck_assert_uint_ne(plans_of[i]->key.shape_key, plans_of[j]->key.shape_key);
+		}
+	pawl_decoder_free(decoder);
+	pawl_plan_cache_free(plans);
+}
+END_TEST
+
 START_TEST(sessions_are_bounded)
 {
 	struct pawl_decoder *decoder = pawl_test_decoder(model, &options);
@@ -187,6 +209,7 @@ pawl_plan_cache_suite(void)
 	tcase_add_test(tcase, plans_are_shared);
 	tcase_add_test(tcase, sessions_run_side_by_side);
 	tcase_add_test(tcase, a_plan_cache_keeps_the_latest);
+	tcase_add_test(tcase, kinds_of_logits_have_plans_of_their_own);
 	tcase_add_test(tcase, sessions_are_bounded);
 	suite_add_tcase(suite, tcase);
 	return suite;

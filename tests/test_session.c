@@ -449,6 +449,35 @@ START_TEST(data_out_of_bounds_writes_nothing)
 }
 END_TEST
 
+START_TEST(offered_bytes_are_read_once)
+{
+	const struct pawl_model_source *source = pawl_tiny_model_source(model);
+	struct pawl_decode_session *session = session_on(plan_of_step(), pawl_decoder_cache(decoder));
+	struct pawl_bindings *bindings = pawl_decode_session_bindings(session);
+	struct pawl_token_buffers buffers;
+	struct pawl_token_data data;
+	struct pawl_counters counters = { 0 };
+	uint32_t token = 7;
+	uint64_t bound = 0;
+	float *logits;
+
+	ck_assert_int_eq(pawl_token_buffers_init(&buffers, session, &err), PAWL_OK);
+	ck_assert_int_eq(pawl_token_buffers_fill(&buffers, source, &token, 1, 0, &data, &err), PAWL_OK);
+	ck_assert_int_eq(
+		pawl_decode_session_realize(session, &data, &buffers.env, &counters, &err), PAWL_OK);
+	logits = pawl_test_keep(decoder, pawl_decode_session_output(session, 0, NULL));
+	/* The caller's memory is free to change: a run without new bytes repeats the last one. */
+	buffers.ids[0] = 8;
+	buffers.offset = 63;
+	ck_assert_int_eq(pawl_bindings_run(bindings, &buffers.env, &bound, &err), PAWL_OK);
+	ck_assert_uint_eq(bound, 0);
+	ck_assert(pawl_test_same(decoder, pawl_decode_session_output(session, 0, NULL), logits));
+	free(logits);
+	pawl_token_buffers_release(&buffers);
+	pawl_decode_session_free(session);
+}
+END_TEST
+
 /* A device that fails when it is told to. */
 
 static const struct pawl_target_api *real;
@@ -544,6 +573,7 @@ pawl_session_suite(void)
 	tcase_add_test(tcase, sessions_refuse_a_key_that_is_not_the_graphs);
 	tcase_add_test(tcase, stale_data_is_seen);
 	tcase_add_test(tcase, data_out_of_bounds_writes_nothing);
+	tcase_add_test(tcase, offered_bytes_are_read_once);
 	tcase_add_test(tcase, a_failed_run_advances_nothing_and_may_be_repeated);
 	tcase_add_test(tcase, a_plan_outlives_who_made_it);
 	suite_add_tcase(suite, tcase);
