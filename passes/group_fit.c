@@ -22,8 +22,14 @@ can_write_inside(const struct pawl_graph *graph, const struct pawl_node *write)
 	const struct pawl_node *src = write->inputs[1].def;
 	struct pawl_access dest = pawl_access_whole(graph, &write->type);
 
-	dest.at_dim = write->op == PAWL_OP_WRITE_ROWS ? 0 : (int32_t)write->attrs.axis;
-	return pawl_access_invert(graph, src, pawl_node_base(src), &dest);
+	if (write->op != PAWL_OP_WRITE_ROWS) {
+		dest.at_dim = (int32_t)write->attrs.axis;
+		return pawl_access_invert(graph, src, pawl_node_base(src), &dest);
+	}
+	/* An index is looked up once for each row. */
+	dest.at_dim = 0;
+	return pawl_access_invert(graph, src, pawl_node_base(src), &dest) &&
+		dest.at_dim < pawl_node_base(src)->type.rank - 1;
 }
 
 /* Whether node can take operand i, a value of its own group, without a trip through memory. */

@@ -191,8 +191,13 @@ lower_write(struct lowering *l, const struct pawl_node *write)
 	if (status != PAWL_OK)
 		return status;
 	op->type = src->type;
-	op->type.layout = PAWL_LAYOUT_ROWS;
 	op->attrs = pawl_attrs_default();
+	/* An index is looked up once for each row: rows of one element. */
+	if (window.at_rows && op->type.rank == 1) {
+		op->type.rank = op->inputs[0].type.rank = 2;
+		op->type.dim[1] = op->inputs[0].type.dim[1] = pawl_dim_const(1);
+		op->inputs[0].access.stride[1] = window.stride[1] = 1;
+	}
 	return add_store(l, op, &window);
 }
 
@@ -333,6 +338,18 @@ finish_step(struct lowering *l, struct pawl_step *step)
 	return PAWL_OK;
 }
 
+static bool
+stores_nothing(const struct lowering *l)
+{
+	int32_t i;
+
+	for (i = 0; i < l->n_ops; i++) {
+		if (l->ops[i].n_outs)
+			return false;
+	}
+	return true;
+}
+
 static enum pawl_status
 lower_groups(struct lowering *l)
 {
@@ -355,6 +372,9 @@ lower_groups(struct lowering *l)
 		l->n_args = 0;
 		for (i = 0; i < group.n && status == PAWL_OK; i++)
 			status = lower_node(l, i);
+		/* Dead code, when dce was skipped. */
+		if (status == PAWL_OK && stores_nothing(l))
+			continue;
 		if (status == PAWL_OK)
 			status = finish_step(l, &l->program->steps[l->program->n_steps++]);
 		if (status != PAWL_OK)

@@ -9,9 +9,9 @@
  *	%c = copy %p : f32[3, 2]
  *	%r = reshape %c : f32[6]
  *
- * The index of a write_rows becomes a list without gaps.  An output that is a view, a weight, a data
- * const or a literal is copied too: the host may read outputs until the next run, whatever is rebound
- * meanwhile.
+ * The index of a write_rows becomes a list without gaps, the weight of a matmul one whose rows have
+ * none.  An output that is a view, a weight, a data const or a literal is copied too: the host may read
+ * outputs until the next run, whatever is rebound meanwhile.
  */
 #include "passes/copy.h"
 #include "passes/pass.h"
@@ -37,6 +37,9 @@ operand_to_copy(const struct pawl_graph *graph, const struct pawl_node *node)
 	if (node->op == PAWL_OP_WRITE_ROWS && is_window(graph, node->inputs[2].def, &access) &&
 		access.stride[0] != 1)
 		return 2;
+	if (node->op == PAWL_OP_MATMUL && is_window(graph, node->inputs[1].def, &access) &&
+		access.layout == PAWL_LAYOUT_ROWS && access.stride[1] != 1)
+		return 1;
 	return -1;
 }
 
