@@ -1,5 +1,6 @@
 #include "tests/graph_run.h"
 
+#include "codegen/pack.h"
 #include "codegen/ref_ops.h"
 #include "codegen/ref_step.h"
 #include "ir/eval.h"
@@ -222,6 +223,20 @@ literal_data(const struct pawl_slot *slot)
 	return t.data;
 }
 
+/* The weight as the slot wants it: the rows themselves, or packed. */
+static void *
+weight_data(const struct pawl_slot *slot, void *rows)
+{
+	int64_t n = slot->type.dim[0].base, k = slot->type.dim[1].base;
+	void *packed;
+
+	if (slot->type.layout != PAWL_LAYOUT_TILE16)
+		return rows;
+	packed = allocate(pawl_pack_bytes(slot->type.dtype, n, k));
+	pawl_pack_tiles(slot->type.dtype, n, k, rows, packed, 0, (n + PAWL_TILE_ROWS - 1) / PAWL_TILE_ROWS);
+	return packed;
+}
+
 /* Where each slot lies during a run. */
 struct memory {
 	const struct pawl_program *program;
@@ -243,6 +258,9 @@ bind_slots(const struct pawl_program *program, const struct pawl_test_inputs *in
 
 		switch (slot->role) {
 		case PAWL_SLOT_WEIGHT:
+			m.slots[i] = weight_data(slot, copies[pawl_test_input(inputs, slot->name) -
+							      inputs->consts]);
+			break;
 		case PAWL_SLOT_KV:
 		case PAWL_SLOT_DATA:
 			m.slots[i] = copies[pawl_test_input(inputs, slot->name) - inputs->consts];
@@ -293,7 +311,9 @@ release_memory(struct memory *m)
 	int32_t i;
 
 	for (i = 0; i < m->program->n_slots; i++) {
-		if (m->program->slots[i].role == PAWL_SLOT_LITERAL)
+		const struct pawl_slot *slot = &m->program->slots[i];
+
+		if (slot->role == PAWL_SLOT_LITERAL || slot->type.layout == PAWL_LAYOUT_TILE16)
 			free(m->slots[i]);
 	}
 	free(m->slots);
