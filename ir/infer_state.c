@@ -166,7 +166,7 @@ pawl_infer_write_rotating(const struct pawl_infer_call *c)
 
 	if (axis < 0)
 		return pawl_infer_fail(c, "has no axis");
-	if (check_slab(c) || pawl_infer_check(c, 2, PAWL_DTYPE_BIT(I64) | PAWL_DTYPE_BIT(U32), 0))
+	if (check_slab(c) || pawl_infer_check(c, 2, PAWL_DTYPE_BIT(I64), 0))
 		return PAWL_INVALID_GRAPH;
 	if (modulus < pawl_dim_max(c->graph, pawl_infer_in(c, 1)->dim[axis]) ||
 		modulus > pawl_dim_min(c->graph, pawl_infer_in(c, 0)->dim[axis]))

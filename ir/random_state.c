@@ -118,8 +118,7 @@ write_rotating(struct pawl_random *r, struct history *h, int64_t length)
 {
 	struct pawl_attrs attrs = pawl_attrs_default();
 	struct pawl_node *inputs[] = {newest(h), slab(r, h, length),
-		pawl_random_dims(r, PAWL_ROLE_DATA, "position",
-			pawl_random_chance(r, 50) ? PAWL_DTYPE_I64 : PAWL_DTYPE_U32, 0, NULL)};
+		pawl_random_dims(r, PAWL_ROLE_DATA, "position", PAWL_DTYPE_I64, 0, NULL)};
 
 	attrs.axis = h->axis;
 	attrs.modulus = length + pawl_random_below(r, capacity(h) - length + 1);
