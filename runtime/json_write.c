@@ -26,7 +26,7 @@ enum pawl_status
 pawl_json_text(struct pawl_json *json, bool compact, char **out, struct pawl_error *err)
 {
 	char *text = json->out_of_memory ? NULL
-		: compact                ? cJSON_PrintUnformatted(json->root)
+		     : compact           ? cJSON_PrintUnformatted(json->root)
 					 : cJSON_Print(json->root);
 	size_t n = text ? strlen(text) : 0;
 

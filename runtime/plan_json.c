@@ -124,8 +124,8 @@ add_bind_points(struct pawl_json *json, cJSON *root, const struct pawl_plan *pla
 static void
 add_memory(struct pawl_json *json, cJSON *root, const struct pawl_plan *plan)
 {
-	static const char *const names[PAWL_N_SLOT_ROLES] = {"weight_bytes", "kv_bytes", "data_bytes",
-		"literal_bytes", "temp_bytes", "output_bytes"};
+	static const char *const names[PAWL_N_SLOT_ROLES] = {"weight_bytes", "kv_bytes",
+		"data_bytes", "literal_bytes", "temp_bytes", "output_bytes"};
 	cJSON *object = pawl_json_object(json, root, "memory");
 	int64_t bytes[PAWL_N_SLOT_ROLES] = {0};
 
@@ -144,7 +144,8 @@ add_passes(struct pawl_json *json, cJSON *root, const struct pawl_optimize_repor
 	for (int i = 0; i < report->n_passes; i++) {
 		cJSON *object = pawl_json_object(json, array, NULL);
 
-		pawl_json_string(json, object, "name", pawl_pass_info(report->passes[i].pass)->name);
+		pawl_json_string(
+			json, object, "name", pawl_pass_info(report->passes[i].pass)->name);
 		pawl_json_bool(json, object, "ran", report->passes[i].ran);
 		pawl_json_number(json, object, "changes", report->passes[i].n_changes);
 	}

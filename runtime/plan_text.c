@@ -5,8 +5,7 @@
 #include <string.h>
 
 const char *
-pawl_program_dim_text(
-	const struct pawl_program *program, struct pawl_dim dim, char *out, size_t n)
+pawl_program_dim_text(const struct pawl_program *program, struct pawl_dim dim, char *out, size_t n)
 {
 	char factor[32] = "", base[32] = "";
 

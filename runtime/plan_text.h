@@ -10,8 +10,8 @@
 const char *pawl_program_dim_text(
 	const struct pawl_program *program, struct pawl_dim dim, char *out, size_t n);
 /* "f16[1, 3, $T, 64]@k16" */
-const char *pawl_program_type_text(const struct pawl_program *program,
-	const struct pawl_type *type, char *out, size_t n);
+const char *pawl_program_type_text(
+	const struct pawl_program *program, const struct pawl_type *type, char *out, size_t n);
 
 /*
  * What PAWL_DEBUG=time says of a plan: line is called for each pass that ran ("pass dce: 3 changes,

@@ -150,8 +150,8 @@ check_steps(const struct pawl_program *program, const cJSON *steps)
 		for (int32_t j = 0; j < held->n_ops; j++, op = op->next) {
 			ck_assert_str_eq(cJSON_GetStringValue(member(op, "op")),
 				pawl_op_name(held->ops[j].op));
-			ck_assert_int_eq(cJSON_GetArraySize(member(op, "inputs")),
-				held->ops[j].n_inputs);
+			ck_assert_int_eq(
+				cJSON_GetArraySize(member(op, "inputs")), held->ops[j].n_inputs);
 			ck_assert_int_eq(
 				cJSON_GetArraySize(member(op, "stores")), held->ops[j].n_outs);
 		}
@@ -159,7 +159,8 @@ check_steps(const struct pawl_program *program, const cJSON *steps)
 		for (int32_t j = 0; j < held->n_args; j++, arg = arg->next, n_args++) {
 			ck_assert_int_eq(int_of(arg, "slot"), held->args[j].slot);
 			ck_assert_int_eq(int64_of(arg, "offset"), held->args[j].offset);
-			ck_assert_int_eq(cJSON_IsTrue(member(arg, "written")), held->args[j].written);
+			ck_assert_int_eq(
+				cJSON_IsTrue(member(arg, "written")), held->args[j].written);
 		}
 		ck_assert_ptr_null(arg);
 	}
@@ -174,7 +175,8 @@ START_TEST(the_steps_are_those_of_the_session)
 	const cJSON *statistics = member(root, "statistics");
 
 	ck_assert_int_gt(plan->program->n_steps, 5);
-	ck_assert_int_eq(check_steps(plan->program, member(root, "steps")), int64_of(statistics, "bytes"));
+	ck_assert_int_eq(
+		check_steps(plan->program, member(root, "steps")), int64_of(statistics, "bytes"));
 	ck_assert_int_eq(int_of(statistics, "steps"), plan->program->n_steps);
 	ck_assert_int_eq(int_of(statistics, "args"), plan->program->n_args);
 	ck_assert_int_eq(int_of(statistics, "nodes_in"), plan->report.nodes_in);
@@ -198,8 +200,8 @@ START_TEST(so_are_those_of_graphs_from_text)
 		cJSON *root;
 
 		ck_assert_int_eq(pawl_parse(text, n, names[i], &graph, NULL, &err), PAWL_OK);
-		ck_assert_int_eq(
-			pawl_plan_build(graph, pawl_test_device(), &options, &built, &err), PAWL_OK);
+		ck_assert_int_eq(pawl_plan_build(graph, pawl_test_device(), &options, &built, &err),
+			PAWL_OK);
 		json = json_of(built);
 		root = cJSON_Parse(json);
 		check_steps(built->program, member(root, "steps"));
@@ -217,8 +219,8 @@ END_TEST
 
 START_TEST(the_slots_and_their_bytes_are_those_of_the_session)
 {
-	static const char *const names[PAWL_N_SLOT_ROLES] = {"weight_bytes", "kv_bytes", "data_bytes",
-		"literal_bytes", "temp_bytes", "output_bytes"};
+	static const char *const names[PAWL_N_SLOT_ROLES] = {"weight_bytes", "kv_bytes",
+		"data_bytes", "literal_bytes", "temp_bytes", "output_bytes"};
 	const struct pawl_program *program = plan->program;
 	int64_t bytes[PAWL_N_SLOT_ROLES] = {0};
 	char *text = json_of(plan), dim[64];
@@ -236,8 +238,9 @@ START_TEST(the_slots_and_their_bytes_are_those_of_the_session)
 		ck_assert_str_eq(cJSON_GetStringValue(member(slot, "dtype")),
 			pawl_dtype_name(held->type.dtype));
 		for (int j = 0; j < held->type.rank; j++, item = item->next)
-			ck_assert_str_eq(item->valuestring,
-				pawl_program_dim_text(program, held->type.dim[j], dim, sizeof(dim)));
+			ck_assert_str_eq(
+				item->valuestring, pawl_program_dim_text(program, held->type.dim[j],
+							   dim, sizeof(dim)));
 		ck_assert_ptr_null(item);
 		ck_assert_int_eq(cJSON_IsNull(member(slot, "offset")), !planned);
 		if (planned)
@@ -267,8 +270,10 @@ START_TEST(every_argument_outside_of_planned_memory_has_a_bind_point)
 	const cJSON *point, *arg;
 	int n = 0, wanted = 0;
 
-	cJSON_ArrayForEach(point, member(root, "bind_points")) {
-		cJSON_ArrayForEach(arg, member(point, "args")) {
+	cJSON_ArrayForEach(point, member(root, "bind_points"))
+	{
+		cJSON_ArrayForEach(arg, member(point, "args"))
+		{
 			int32_t at = int_of(arg, "arg"), s = 0;
 
 			while (at >= program->steps[s].first_arg + program->steps[s].n_args)
@@ -283,7 +288,7 @@ START_TEST(every_argument_outside_of_planned_memory_has_a_bind_point)
 	for (int32_t s = 0; s < program->n_steps; s++) {
 		for (int32_t i = 0; i < program->steps[s].n_args; i++)
 			wanted += program->slots[program->steps[s].args[i].slot].role !=
-				PAWL_SLOT_TEMP;
+				  PAWL_SLOT_TEMP;
 	}
 	ck_assert_int_eq(n, wanted);
 	ck_assert_int_gt(n, 20);
@@ -327,8 +332,7 @@ START_TEST(dims_are_written_as_in_the_text_form)
 	struct pawl_type type = pawl_type_make(PAWL_DTYPE_F16, 4, (const int64_t[]){0, 3, 0, 64});
 	char out[128];
 
-	ck_assert_str_eq(
-		pawl_program_dim_text(&program, pawl_dim_const(7), out, sizeof(out)), "7");
+	ck_assert_str_eq(pawl_program_dim_text(&program, pawl_dim_const(7), out, sizeof(out)), "7");
 	type.dim[0] = (struct pawl_dim){0, 1, 0};
 	type.dim[2] = (struct pawl_dim){1, 2, 0};
 	type.layout = PAWL_LAYOUT_K16;
@@ -336,8 +340,8 @@ START_TEST(dims_are_written_as_in_the_text_form)
 		"f16[$T, 3, 2*$T+1, 64]@k16");
 	type.dim[2] = (struct pawl_dim){0, 2, 0};
 	type.layout = PAWL_LAYOUT_ROWS;
-	ck_assert_str_eq(pawl_program_type_text(&program, &type, out, sizeof(out)),
-		"f16[$T, 3, 2*$T, 64]");
+	ck_assert_str_eq(
+		pawl_program_type_text(&program, &type, out, sizeof(out)), "f16[$T, 3, 2*$T, 64]");
 	ck_assert_str_eq(pawl_program_type_text(&program, &type, out, 8), "f16[$T,");
 }
 END_TEST

@@ -221,8 +221,8 @@ START_TEST(options_that_mean_nothing_are_refused)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct pawl_sampler *sampler = NULL;
 
-		ck_assert_int_eq(pawl_sampler_new(&wrong[i], N, &sampler, &err),
-			PAWL_INVALID_ARGUMENT);
+		ck_assert_int_eq(
+			pawl_sampler_new(&wrong[i], N, &sampler, &err), PAWL_INVALID_ARGUMENT);
 		ck_assert_ptr_null(sampler);
 	}
 }

@@ -1,6 +1,6 @@
 /*
- * A random model file of family llama with everything that the tool needs of one: 2 layers of 256, 4
- * heads over 2, 300 byte-level tokens, ChatML.  The same options give the same bytes.
+ * A random model file of family llama with everything that the tool needs of one: 2 layers of 256,
+ * 4 heads over 2, 300 byte-level tokens, ChatML.  The same options give the same bytes.
  */
 #ifndef PAWL_TESTS_TINY_GGUF_H
 #define PAWL_TESTS_TINY_GGUF_H

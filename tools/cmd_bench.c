@@ -27,7 +27,7 @@ struct bench {
 
 struct row {
 	int64_t threads, depth;
-	double prompt_tps, decode_tps; /* medians; 0: not measured */
+	double prompt_tps, decode_tps;       /* medians; 0: not measured */
 	double prompt_spread, decode_spread; /* (largest - smallest) / median */
 	struct pawl_decoder_stats stats;
 };
@@ -169,8 +169,8 @@ add_row(const struct bench *b, struct pawl_json *json, cJSON *array, const struc
 	pawl_json_string(json, object, "activations",
 		pawl_precision_name((enum pawl_precision)b->options.precision));
 	pawl_json_real(json, object, "optimizes", (double)row->stats.counters.optimizes);
-	pawl_json_real(json, object, "rebuilds",
-		(double)pawl_counters_rebuilds(&row->stats.counters));
+	pawl_json_real(
+		json, object, "rebuilds", (double)pawl_counters_rebuilds(&row->stats.counters));
 	pawl_json_real(json, object, "build_s", row->stats.build_seconds);
 }
 
@@ -191,7 +191,8 @@ bench(struct bench *b, struct pawl_json *json, cJSON *rows, struct pawl_error *e
 		b->engine.decoder = NULL;
 		status = pawl_engine_start(&b->engine, capacity, 0, err);
 		for (int j = 0; j < b->depths.n && !status; j++) {
-			struct row row = {.threads = b->threads.items[i], .depth = b->depths.items[j]};
+			struct row row = {
+				.threads = b->threads.items[i], .depth = b->depths.items[j]};
 
 			pawl_progress_stage(&b->progress, "measuring", i * b->depths.n + j + 1,
 				(int64_t)b->threads.n * b->depths.n);
@@ -230,7 +231,8 @@ pawl_cmd_bench(int argc, char **argv)
 		.options = PAWL_ENGINE_DEFAULTS};
 	const struct pawl_option options[] = {
 		{"-t", PAWL_OPTION_INTS, &b.threads, "N,...",
-			"threads (default: what affinity and control groups grant)", 1, PAWL_MAX_THREADS},
+			"threads (default: what affinity and control groups grant)", 1,
+			PAWL_MAX_THREADS},
 		{"-p", PAWL_OPTION_INT, &b.n_prompt, "N", "tokens of a prompt (default: 128)", 0,
 			PAWL_ENGINE_MAX_CTX},
 		{"-n", PAWL_OPTION_INT, &b.n_generate, "N", "tokens to decode (default: 64)", 0,
@@ -245,9 +247,9 @@ pawl_cmd_bench(int argc, char **argv)
 		{"--json", PAWL_OPTION_ON, &b.json, NULL, "as JSON: {\"rows\": [...]}", 0, 0},
 	};
 	const struct pawl_command command = {"bench", "MODEL",
-		"Measures tokens per second of a prompt and of decoding, each behind `depth` positions\n"
-		"that are there already.  Medians of the rounds after one that is not counted; +- is\n"
-		"half of the range.",
+		"Measures tokens per second of a prompt and of decoding, each behind `depth`\n"
+		"positions that are there already.  Medians of the rounds after one that is not\n"
+		"counted; +- is half of the range.",
 		options, sizeof(options) / sizeof(options[0]), 1, 1};
 	const char *operands[PAWL_MAX_OPERANDS];
 	struct pawl_error err = {0};

@@ -36,8 +36,8 @@ pawl_cmd_detokenize(int argc, char **argv)
 		{"--no-special", PAWL_OPTION_OFF, &control, NULL, "leave control tokens out", 0, 0},
 	};
 	const struct pawl_command command = {"detokenize", "MODEL",
-		"Reads token ids on standard input, as `pawl tokenize` prints them or separated by\n"
-		"blanks, and prints their bytes.",
+		"Reads token ids on standard input, as `pawl tokenize` prints them or separated\n"
+		"by blanks, and prints their bytes.",
 		options, sizeof(options) / sizeof(options[0]), 1, 1};
 	const char *operands[PAWL_MAX_OPERANDS];
 	struct pawl_tokenizer *tokenizer = NULL;

@@ -93,14 +93,12 @@ eval(struct eval *e, struct pawl_error *err)
 		return status;
 	e->file = fopen(e->logits, "wb");
 	if (!e->file)
-		return pawl_fail(
-			err, PAWL_ENVIRONMENT, "%.300s: %s", e->logits, strerror(errno));
-	status = e->exact ? pawl_exact_eval(e->engine.model, e->ids, e->n, e->chunk ? e->chunk : DEFAULT_CHUNK,
-				    write_row, e, err)
+		return pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", e->logits, strerror(errno));
+	status = e->exact ? pawl_exact_eval(e->engine.model, e->ids, e->n,
+				    e->chunk ? e->chunk : DEFAULT_CHUNK, write_row, e, err)
 			  : eval_planned(e, err);
 	if (fclose(e->file) && !status)
-		status = pawl_fail(
-			err, PAWL_ENVIRONMENT, "%.300s: %s", e->logits, strerror(errno));
+		status = pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", e->logits, strerror(errno));
 	if (status)
 		remove(e->logits);
 	return status;
@@ -115,7 +113,8 @@ pawl_cmd_eval(int argc, char **argv)
 			"token ids, separated by commas or blanks, or a file of them", 0, 0},
 		{"--logits", PAWL_OPTION_TEXT, &e.logits, "OUT", "the file to write", 0, 0},
 		{"--last", PAWL_OPTION_ON, &e.last, NULL, "only those after the last token", 0, 0},
-		{"--chunk", PAWL_OPTION_INT, &e.chunk, "N", "tokens in a run (default: 32)", 1, 4096},
+		{"--chunk", PAWL_OPTION_INT, &e.chunk, "N", "tokens in a run (default: 32)", 1,
+			4096},
 		{"--exact", PAWL_OPTION_ON, &e.exact, NULL,
 			"the graph before any pass, weights exactly decoded, sums in f64", 0, 0},
 		PAWL_OPTION_THREADS(e.options),
@@ -125,8 +124,8 @@ pawl_cmd_eval(int argc, char **argv)
 		PAWL_OPTION_CTX(e.options),
 	};
 	const struct pawl_command command = {"eval", "MODEL",
-		"Writes the logits after each of the given tokens: little-endian f32, a row of all\n"
-		"tokens of the vocabulary for each position.",
+		"Writes the logits after each of the given tokens: little-endian f32, a row of\n"
+		"all tokens of the vocabulary for each position.",
 		options, sizeof(options) / sizeof(options[0]), 1, 1};
 	const char *operands[PAWL_MAX_OPERANDS];
 	struct pawl_error err = {0};
@@ -136,11 +135,11 @@ pawl_cmd_eval(int argc, char **argv)
 	if (exit_status >= 0)
 		return exit_status;
 	if (!e.tokens || !e.logits)
-		return pawl_usage_error(
-			&command, "%s is missing", e.tokens ? "--logits OUT" : "--tokens LIST|FILE");
+		return pawl_usage_error(&command, "%s is missing",
+			e.tokens ? "--logits OUT" : "--tokens LIST|FILE");
 	if (e.exact && (e.options.target >= 0 || e.options.precision || e.options.threads))
-		return pawl_usage_error(&command,
-			"--exact runs no plan: --target, --activations and --threads do not go with it");
+		return pawl_usage_error(&command, "--exact runs no plan: --target, --activations "
+						  "and --threads do not go with it");
 	e.model = operands[0];
 	e.command = &command;
 	pawl_engine_init(&e.engine, &command, &e.options);

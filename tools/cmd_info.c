@@ -38,8 +38,8 @@ look(struct info *info, const char *path, struct pawl_error *err)
 	enum pawl_status status = pawl_gguf_open(path, &info->gguf, err);
 
 	if (!status)
-		status = unless_declined(pawl_llama_config_read(info->gguf, &info->config,
-						 &info->config_error),
+		status = unless_declined(
+			pawl_llama_config_read(info->gguf, &info->config, &info->config_error),
 			&info->config_error, err);
 	if (status || !pawl_gguf_find(info->gguf, "tokenizer.ggml.model"))
 		return status;
@@ -50,8 +50,8 @@ look(struct info *info, const char *path, struct pawl_error *err)
 		return status;
 	status = pawl_chat_template_from_gguf(info->gguf, &info->template, err);
 	if (!status)
-		status = unless_declined(pawl_chat_init(&info->chat, info->tokenizer, info->template,
-						 &info->chat_error),
+		status = unless_declined(pawl_chat_init(&info->chat, info->tokenizer,
+						 info->template, &info->chat_error),
 			&info->chat_error, err);
 	return status;
 }
@@ -240,7 +240,8 @@ pawl_cmd_info(int argc, char **argv)
 {
 	struct info info = {0};
 	const struct pawl_option options[] = {
-		{"--all", PAWL_OPTION_ON, &info.all, NULL, "every metadata value and tensor too", 0, 0},
+		{"--all", PAWL_OPTION_ON, &info.all, NULL, "every metadata value and tensor too", 0,
+			0},
 	};
 	const struct pawl_command command = {"info", "MODEL",
 		"Shows what a GGUF file holds and what Pawl makes of it.", options,
@@ -255,7 +256,8 @@ pawl_cmd_info(int argc, char **argv)
 		exit_status = pawl_report_error(&command, &err);
 	} else {
 		label("file");
-		printf("GGUF version %" PRIu32 ", %zu bytes\n", info.gguf->version, info.gguf->n_bytes);
+		printf("GGUF version %" PRIu32 ", %zu bytes\n", info.gguf->version,
+			info.gguf->n_bytes);
 		print_value(&info, "name", "general.name");
 		print_value(&info, "architecture", "general.architecture");
 		print_config(&info);

@@ -121,8 +121,8 @@ run_passes(struct opt *opt, struct pawl_error *err)
 	if (!status)
 		status = pawl_graph_clone(opt->input, &opt->graph, err);
 	return status ? status
-		      : pawl_passes_run(opt->graph, opt->list, opt->n_list, &facts, &options, NULL,
-				err);
+		      : pawl_passes_run(
+				opt->graph, opt->list, opt->n_list, &facts, &options, NULL, err);
 }
 
 /* The first target runs the graph as `name` says; see the help. */
@@ -142,8 +142,8 @@ exec_one(const struct opt *opt, const struct pawl_exec_inputs *inputs, const cha
 
 /* The number of values that are further apart than allowed. */
 static int
-print_comparison(const struct opt *opt, const struct pawl_exec_result *a,
-	const struct pawl_exec_result *b)
+print_comparison(
+	const struct opt *opt, const struct pawl_exec_result *a, const struct pawl_exec_result *b)
 {
 	int n_different = 0;
 
@@ -158,7 +158,8 @@ print_comparison(const struct opt *opt, const struct pawl_exec_result *a,
 			continue;
 		}
 		pawl_print_double(max, sizeof(max), d.max);
-		printf("%" PRId64 " differ, first at %" PRId64 ", by at most %s\n", d.n, d.first, max);
+		printf("%" PRId64 " differ, first at %" PRId64 ", by at most %s\n", d.n, d.first,
+			max);
 		n_different += !(d.max <= opt->within) || opt->within == 0;
 	}
 	return n_different;
@@ -204,7 +205,8 @@ exec_targets(struct opt *opt, struct pawl_error *err)
 		return pawl_report_error(opt->command, err);
 	exit_status = pawl_finish_output(opt->command);
 	if (!exit_status && n_different) {
-		pawl_note(opt->command, "%s and %s differ in %d values", names, second, n_different);
+		pawl_note(
+			opt->command, "%s and %s differ in %d values", names, second, n_different);
 		exit_status = PAWL_EXIT_FAILED;
 	}
 	return exit_status;
@@ -236,21 +238,21 @@ check(struct opt *opt)
 		return pawl_usage_error(opt->command, "--passes: %s", err.text);
 	if (opt->print_after) {
 		if (!pawl_pass_from_name(opt->print_after, strlen(opt->print_after), &opt->after))
-			return pawl_usage_error(opt->command, "--print-after: there is no pass '%.64s'",
-				opt->print_after);
+			return pawl_usage_error(opt->command,
+				"--print-after: there is no pass '%.64s'", opt->print_after);
 		for (int i = 0; i < opt->n_list; i++)
 			found |= opt->list[i] == opt->after;
 		if (!found)
-			return pawl_usage_error(opt->command, "--print-after: %s is not among the passes",
-				opt->print_after);
+			return pawl_usage_error(opt->command,
+				"--print-after: %s is not among the passes", opt->print_after);
 	}
 	if (opt->exec) {
 		const char *comma = strchr(opt->exec, ',');
 
 		if (!comma || comma == opt->exec || !comma[1] || strchr(comma + 1, ',') ||
 			strlen(opt->exec) >= 64)
-			return pawl_usage_error(opt->command, "--exec: '%.64s' is not TARGET,TARGET",
-				opt->exec);
+			return pawl_usage_error(
+				opt->command, "--exec: '%.64s' is not TARGET,TARGET", opt->exec);
 	}
 	if (!opt->path)
 		return pawl_usage_error(opt->command, "no FILE given");
@@ -293,20 +295,24 @@ pawl_cmd_opt(int argc, char **argv)
 			"rounding of activations (default: a16)", 0, 0},
 		{"--exec", PAWL_OPTION_TEXT, &opt.exec, "A,B",
 			"run on two targets and compare instead of printing", 0, 0},
-		{"--seed", PAWL_OPTION_INT, &opt.seed, "N", "of the inputs (default: 1)", 0, INT64_MAX},
+		{"--seed", PAWL_OPTION_INT, &opt.seed, "N", "of the inputs (default: 1)", 0,
+			INT64_MAX},
 		{"--within", PAWL_OPTION_REAL, &opt.within, "X",
 			"allow differences up to X (default: 0, equal bits)", 0, INT64_MAX},
-		{"--threads", PAWL_OPTION_INT, &opt.threads, "N", "of a target (default: 1)", 1, 1024},
+		{"--threads", PAWL_OPTION_INT, &opt.threads, "N", "of a target (default: 1)", 1,
+			1024},
 		{"--list-ops", PAWL_OPTION_ON, &opt.list_ops, NULL, "name the ops and end", 0, 0},
-		{"--list-passes", PAWL_OPTION_ON, &opt.list_passes, NULL, "name the passes and end", 0,
-			0},
+		{"--list-passes", PAWL_OPTION_ON, &opt.list_passes, NULL, "name the passes and end",
+			0, 0},
 	};
 	const struct pawl_command command = {"opt", "FILE.pawl",
-		"Reads a graph in text form (- is standard input), runs passes over it and prints it.\n\n"
-		"--exec runs it on seeded inputs.  A target is that of a module (ref, cpu), which plans\n"
-		"the graph itself, as given or after --passes; or the graph interpreter: `interp` runs\n"
-		"the graph after the passes, `input` the graph as given, `exact` the same in f64 with\n"
-		"weights exactly decoded.  The exit status is 1 when the two differ.",
+		"Reads a graph in text form (- is standard input), runs passes over it and\n"
+		"prints it.\n\n"
+		"--exec runs it on seeded inputs.  A target is that of a module (ref, cpu), which\n"
+		"plans the graph itself, as given or after --passes; or the graph interpreter:\n"
+		"`interp` runs the graph after the passes, `input` the graph as given, `exact`\n"
+		"the same in f64 with weights exactly decoded.  The exit status is 1 when the two\n"
+		"differ.",
 		options, sizeof(options) / sizeof(options[0]), 0, 1};
 	const char *operands[PAWL_MAX_OPERANDS];
 	int exit_status = pawl_options_parse(&command, argc, argv, operands);

@@ -75,7 +75,7 @@ plan_model(struct pawl_engine *engine, const struct plan *p, const char *path,
 	const struct pawl_plan **out, struct pawl_error *err)
 {
 	enum pawl_logits logits = p->logits >= 0 ? (enum pawl_logits)p->logits
-		: p->seq == 1                    ? PAWL_LOGITS_LAST
+				  : p->seq == 1  ? PAWL_LOGITS_LAST
 						 : PAWL_LOGITS_NONE;
 	int64_t capacity;
 	enum pawl_status status = pawl_model_open_bare(path, &engine->model, err);

@@ -33,8 +33,9 @@ encode_raw(struct run *r, const char *text, size_t n, struct pawl_error *err)
 		PAWL_ENCODE_SPECIAL | (bos ? PAWL_ENCODE_BOS : 0), &r->ids, err);
 
 	if (!status && bos && r->ids.n > 1 && r->ids.ids[1] == r->ids.ids[0])
-		pawl_note(r->command, "the prompt begins with the BOS token, and the model puts one "
-				      "there itself: it is there twice");
+		pawl_note(r->command,
+			"the prompt begins with the BOS token, and the model puts one "
+			"there itself: it is there twice");
 	return status;
 }
 
@@ -44,12 +45,12 @@ encode_message(struct run *r, const char *text, size_t n, struct pawl_error *err
 	const struct pawl_chat_message message = {"user", {text, n}};
 	struct pawl_text template;
 	struct pawl_chat chat;
-	enum pawl_status status = pawl_chat_template_from_gguf(
-		pawl_model_gguf(r->engine.model), &template, err);
+	enum pawl_status status =
+		pawl_chat_template_from_gguf(pawl_model_gguf(r->engine.model), &template, err);
 
 	if (!status)
-		status = pawl_chat_init(
-			&chat, pawl_model_tokenizer(r->engine.model), template, err);
+		status =
+			pawl_chat_init(&chat, pawl_model_tokenizer(r->engine.model), template, err);
 	if (status)
 		return status;
 	if (r->verbose)
@@ -65,8 +66,7 @@ read_prompt(struct run *r, struct pawl_error *err)
 {
 	size_t n = r->prompt ? strlen(r->prompt) : 0;
 	char *text = NULL;
-	enum pawl_status status =
-		r->prompt ? PAWL_OK : pawl_read_input(r->file, &text, &n, err);
+	enum pawl_status status = r->prompt ? PAWL_OK : pawl_read_input(r->file, &text, &n, err);
 
 	if (!status)
 		status = (r->raw ? encode_raw : encode_message)(
@@ -89,7 +89,8 @@ note_model(const struct run *r)
 	eog = pawl_tokenizer_eog(tokenizer, &n);
 	for (size_t i = 0; i < n && strlen(ends) + 16 < sizeof(ends); i++)
 		sprintf(ends + strlen(ends), " %" PRId32, eog[i]);
-	pawl_note(r->command, "model: %s, %" PRId64 " layers, %" PRId64 " tokens, rope %s, context %" PRId64,
+	pawl_note(r->command,
+		"model: %s, %" PRId64 " layers, %" PRId64 " tokens, rope %s, context %" PRId64,
 		info->family, info->n_layers, info->n_vocab, info->rope, info->n_ctx);
 	pawl_note(r->command, "tokens: BOS %" PRId32 "%s, a generation ends at%s",
 		pawl_tokenizer_bos(tokenizer),
@@ -112,8 +113,8 @@ note_unused(const struct run *r)
 		n++;
 	}
 	if (n)
-		pawl_note(r->command, "warning: %zu tensors of the file are not used, such as %.*s", n,
-			(int)first->name.n, first->name.text);
+		pawl_note(r->command, "warning: %zu tensors of the file are not used, such as %.*s",
+			n, (int)first->name.n, first->name.text);
 }
 
 /* Without -n: DEFAULT_N tokens, fewer where the context has no room for them. */
@@ -158,8 +159,7 @@ run(struct run *r, struct pawl_progress *progress, struct pawl_error *err)
 			stats.threads, capacity, stats.kv_bytes);
 	}
 	pawl_progress_stage(progress, "reading the prompt", 0, 0);
-	return pawl_generate(
-		&r->engine, &r->ids, &r->generate, progress, &r->generation, err);
+	return pawl_generate(&r->engine, &r->ids, &r->generate, progress, &r->generation, err);
 }
 
 static int
@@ -176,8 +176,7 @@ run_and_report(struct run *r)
 	pawl_progress_start(&progress, "loading the model");
 	status = run(r, &progress, &err);
 	pawl_progress_end(&progress);
-	exit_status = status ? pawl_report_error(r->command, &err)
-			     : pawl_finish_output(r->command);
+	exit_status = status ? pawl_report_error(r->command, &err) : pawl_finish_output(r->command);
 	if (!exit_status && r->stats)
 		pawl_generation_note(&r->engine, &r->generation);
 	if (!exit_status && r->stats_json &&
@@ -200,12 +199,14 @@ pawl_cmd_run(int argc, char **argv)
 	int64_t seed = 1;
 	const struct pawl_option options[] = {
 		{"-p", PAWL_OPTION_TEXT, &r.prompt, "TEXT", "the prompt", 0, 0},
-		{"-f", PAWL_OPTION_TEXT, &r.file, "FILE", "read it from a file (-: standard input)", 0,
-			0},
-		{"-n", PAWL_OPTION_INT, &r.generate.n, "N", "at most N tokens (default: 256, or what the context has room for)", 1,
+		{"-f", PAWL_OPTION_TEXT, &r.file, "FILE", "read it from a file (-: standard input)",
+			0, 0},
+		{"-n", PAWL_OPTION_INT, &r.generate.n, "N",
+			"at most N tokens (default: 256, or what the context has room for)", 1,
 			PAWL_ENGINE_MAX_CTX},
 		{"--raw", PAWL_OPTION_ON, &r.raw, NULL,
-			"the prompt is plain text, not a message to the model's chat template", 0, 0},
+			"the prompt is plain text, not a message to the model's chat template", 0,
+			0},
 		{"--temp", PAWL_OPTION_REAL, &r.generate.sampler.temp, "X",
 			"temperature; 0 or less takes the likeliest token (default: 0)", INT64_MIN,
 			INT64_MAX},
@@ -223,17 +224,19 @@ pawl_cmd_run(int argc, char **argv)
 		PAWL_OPTION_ACTIVATIONS(r.options),
 		PAWL_OPTION_KV(r.options),
 		PAWL_OPTION_CTX(r.options),
-		{"--stats", PAWL_OPTION_ON, &r.stats, NULL, "a line of figures on standard error", 0,
-			0},
-		{"--stats-json", PAWL_OPTION_TEXT, &r.stats_json, "FILE", "write the figures as JSON",
+		{"--stats", PAWL_OPTION_ON, &r.stats, NULL, "a line of figures on standard error",
 			0, 0},
+		{"--stats-json", PAWL_OPTION_TEXT, &r.stats_json, "FILE",
+			"write the figures as JSON", 0, 0},
 		{"-v", PAWL_OPTION_ON, &r.verbose, NULL,
 			"say what was made of the model, on standard error", 0, 0},
 	};
 	const struct pawl_command command = {"run", "MODEL",
-		"Continues the prompt and prints the text as it comes.  A prompt is a user's message\n"
-		"in the model's chat template unless --raw is given.  What prompt and answer need\n"
-		"must fit in the context; nothing is cut off silently.",
+		"Continues the prompt and prints the text as it comes.  A prompt is a user's\n"
+		"message in the model's chat template unless --raw is given.  What prompt and\n"
+		"answer need must fit in the context; nothing is cut off silently.\n\n"
+		"In the figures, optimizes is the number of plans (the cache, a chunk of the\n"
+		"prompt, a single token), rebinds the runs that a held plan served with new data.",
 		options, sizeof(options) / sizeof(options[0]), 1, 1};
 	const char *operands[PAWL_MAX_OPERANDS];
 	int exit_status = pawl_options_parse(&command, argc, argv, operands);

@@ -33,7 +33,8 @@ pawl_engine_open_device(struct pawl_engine *engine, struct pawl_error *err)
 	if (engine->device)
 		return PAWL_OK;
 	if (engine->options.target >= 0)
-		return pawl_device_open(targets[engine->options.target], NULL, &engine->device, err);
+		return pawl_device_open(
+			targets[engine->options.target], NULL, &engine->device, err);
 	status = pawl_device_open("cpu", NULL, &engine->device, &reason);
 	if (status != PAWL_ENVIRONMENT)
 		return status ? pawl_fail(err, status, "%s", reason.text) : PAWL_OK;
@@ -42,8 +43,7 @@ pawl_engine_open_device(struct pawl_engine *engine, struct pawl_error *err)
 }
 
 enum pawl_status
-pawl_engine_capacity(
-	struct pawl_engine *engine, int64_t need, int64_t *out, struct pawl_error *err)
+pawl_engine_capacity(struct pawl_engine *engine, int64_t need, int64_t *out, struct pawl_error *err)
 {
 	int64_t made_for = pawl_model_info(engine->model)->n_ctx;
 	int64_t capacity = engine->options.ctx;
@@ -54,7 +54,8 @@ pawl_engine_capacity(
 			capacity = made_for;
 	} else if (capacity > made_for) {
 		pawl_note(engine->command,
-			"--ctx %" PRId64 " is beyond the %" PRId64 " positions the model was made for",
+			"--ctx %" PRId64 " is beyond the %" PRId64
+			" positions the model was made for",
 			capacity, made_for);
 	}
 	if (need > capacity)
@@ -72,8 +73,8 @@ print_times(void *arg, const struct pawl_plan *plan)
 }
 
 enum pawl_status
-pawl_engine_start(struct pawl_engine *engine, int64_t capacity, int64_t chunk,
-	struct pawl_error *err)
+pawl_engine_start(
+	struct pawl_engine *engine, int64_t capacity, int64_t chunk, struct pawl_error *err)
 {
 	const struct pawl_decoder_options options = {
 		.capacity = capacity,

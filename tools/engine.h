@@ -9,32 +9,51 @@
 #include "tools/options.h"
 
 struct pawl_engine_options {
-	int target;    /* of PAWL_ENGINE_TARGETS; -1: not given */
-	int precision; /* enum pawl_precision */
-	int kv;        /* 0: f16, 1: f32 */
+	int target;           /* of PAWL_ENGINE_TARGETS; -1: not given */
+	int precision;        /* enum pawl_precision */
+	int kv;               /* 0: f16, 1: f32 */
 	int64_t threads, ctx; /* 0: not given */
 };
 
-#define PAWL_ENGINE_DEFAULTS {.target = -1}
+#define PAWL_ENGINE_DEFAULTS                                                                       \
+	{                                                                                          \
+		.target = -1                                                                       \
+	}
 
 #define PAWL_ENGINE_TARGETS "ref|cpu"
 
 /* Rows of an option table; o is a struct pawl_engine_options. */
 #define PAWL_OPTION_TARGET(o)                                                                      \
-	{"--target", PAWL_OPTION_CHOICE, &(o).target, PAWL_ENGINE_TARGETS,                         \
-		"what runs the plan: compiled code, or the scalar reference (default: cpu)", 0, 0}
+	{                                                                                          \
+		"--target", PAWL_OPTION_CHOICE, &(o).target, PAWL_ENGINE_TARGETS,                  \
+			"what runs the plan: compiled code, or the scalar reference (default: "    \
+			"cpu)",                                                                    \
+			0, 0                                                                       \
+	}
 #define PAWL_OPTION_ACTIVATIONS(o)                                                                 \
-	{"--activations", PAWL_OPTION_CHOICE, &(o).precision, "a16|a8",                            \
-		"rounding of activations in front of quantized weights (default: a16)", 0, 0}
+	{                                                                                          \
+		"--activations", PAWL_OPTION_CHOICE, &(o).precision, "a16|a8",                     \
+			"rounding of activations in front of quantized weights (default: a16)", 0, \
+			0                                                                          \
+	}
 #define PAWL_OPTION_KV(o)                                                                          \
-	{"--kv", PAWL_OPTION_CHOICE, &(o).kv, "f16|f32", "type of the cache (default: f16)", 0, 0}
+	{                                                                                          \
+		"--kv", PAWL_OPTION_CHOICE, &(o).kv, "f16|f32",                                    \
+			"type of the cache (default: f16)", 0, 0                                   \
+	}
 #define PAWL_OPTION_THREADS(o)                                                                     \
-	{"--threads", PAWL_OPTION_INT, &(o).threads, "N",                                          \
-		"(default: what affinity and control groups grant)", 1, PAWL_MAX_THREADS}
+	{                                                                                          \
+		"--threads", PAWL_OPTION_INT, &(o).threads, "N",                                   \
+			"threads (default: what affinity and control groups grant)", 1,            \
+			PAWL_MAX_THREADS                                                           \
+	}
 #define PAWL_OPTION_CTX(o)                                                                         \
-	{"--ctx", PAWL_OPTION_INT, &(o).ctx, "N",                                                  \
-		"positions that the cache holds (default: what is needed, in steps of 512)", 1,    \
-		PAWL_ENGINE_MAX_CTX}
+	{                                                                                          \
+		"--ctx", PAWL_OPTION_INT, &(o).ctx, "N",                                           \
+			"positions that the cache holds (default: what is needed, in steps of "    \
+			"512)",                                                                    \
+			1, PAWL_ENGINE_MAX_CTX                                                     \
+	}
 
 #define PAWL_ENGINE_MAX_CTX (INT64_C(1) << 24)
 
@@ -66,7 +85,7 @@ enum pawl_status pawl_engine_capacity(
 	struct pawl_engine *engine, int64_t need, int64_t *out, struct pawl_error *err);
 
 /* Opens the device and makes the decoder of the model; chunk 0 is the runtime's choice. */
-enum pawl_status pawl_engine_start(struct pawl_engine *engine, int64_t capacity, int64_t chunk,
-	struct pawl_error *err);
+enum pawl_status pawl_engine_start(
+	struct pawl_engine *engine, int64_t capacity, int64_t chunk, struct pawl_error *err);
 
 #endif

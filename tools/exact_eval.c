@@ -28,8 +28,8 @@ bind_const(struct exact *x, const struct pawl_model *model, const struct pawl_no
 	if (node->attrs.role == PAWL_ROLE_WEIGHT) {
 		tensor = pawl_gguf_find_tensor(pawl_model_gguf(model), node->name);
 		if (!tensor)
-			return pawl_fail(err, PAWL_INTERNAL, "the graph reads %s, which the file lacks",
-				node->name);
+			return pawl_fail(err, PAWL_INTERNAL,
+				"the graph reads %s, which the file lacks", node->name);
 		return pawl_interp_bind_node(x->interp, node, (void *)(uintptr_t)tensor->data,
 			(int64_t)tensor->n_bytes, err);
 	}
@@ -58,7 +58,7 @@ prepare(struct exact *x, const struct pawl_model *model, struct pawl_error *err)
 	x->row = malloc((size_t)x->source->n_vocab * sizeof(*x->row));
 	if (!x->memory || !x->logits || !x->row)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %zu logits", n_logits);
-	pawl_foreach_node(node, x->graph) {
+	pawl_foreach_node (node, x->graph) {
 		if (!status && node->op == PAWL_OP_CONST && node->attrs.role != PAWL_ROLE_LITERAL)
 			status = bind_const(x, model, node, err);
 	}
@@ -104,14 +104,16 @@ fill(struct exact *x, const uint32_t *tokens, int64_t n, int64_t position, struc
 		int64_t width = pawl_type_row_length(&type);
 
 		ids[i] = i < n ? tokens[i] : 0;
-		x->source->rope(x->source->ctx, position + i, width, cos + i * width, sin + i * width);
+		x->source->rope(
+			x->source->ctx, position + i, width, cos + i * width, sin + i * width);
 	}
 	return pawl_interp_set_symbol(x->interp, "attended_len", position + x->chunk, err);
 }
 
 enum pawl_status
 pawl_exact_eval(const struct pawl_model *model, const uint32_t *tokens, int64_t n, int64_t chunk,
-	enum pawl_status (*row)(void *arg, int64_t position, const float *logits, struct pawl_error *err),
+	enum pawl_status (*row)(
+		void *arg, int64_t position, const float *logits, struct pawl_error *err),
 	void *arg, struct pawl_error *err)
 {
 	struct exact x = {.source = pawl_model_source(model), .chunk = chunk};
@@ -121,8 +123,8 @@ pawl_exact_eval(const struct pawl_model *model, const uint32_t *tokens, int64_t 
 	for (int64_t i = 0; i < n; i++) {
 		if (tokens[i] >= n_vocab)
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-				"token %" PRId64 " is %" PRIu32 ", the model has %" PRId64, i, tokens[i],
-				n_vocab);
+				"token %" PRId64 " is %" PRIu32 ", the model has %" PRId64, i,
+				tokens[i], n_vocab);
 	}
 	x.capacity = (n + chunk - 1) / chunk * chunk;
 	x.capacity = (x.capacity + 15) / 16 * 16;

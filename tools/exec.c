@@ -51,8 +51,8 @@ name_output(const struct pawl_exec_inputs *inputs, int32_t i, struct pawl_exec_v
 {
 	const char *name = inputs->graph->outputs[i]->name;
 
-	snprintf(value->name, sizeof(value->name), "output %" PRId32 "%s%.48s", i,
-		name ? " %" : "", name ? name : "");
+	snprintf(value->name, sizeof(value->name), "output %" PRId32 "%s%.48s", i, name ? " %" : "",
+		name ? name : "");
 }
 
 static enum pawl_status
@@ -100,7 +100,8 @@ run_memory(const struct pawl_exec_inputs *inputs, void ***out, struct pawl_error
 			memcpy(memory[i], input->bytes, (size_t)input->n_bytes);
 	}
 	*out = memory;
-	return ok ? PAWL_OK : pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a copy of the state");
+	return ok ? PAWL_OK
+		  : pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a copy of the state");
 }
 
 static void
@@ -243,8 +244,7 @@ run_plan(const struct pawl_exec_inputs *inputs, void **memory, struct pawl_bindi
 {
 	const struct pawl_program *program = pawl_bindings_plan(bindings)->program;
 	struct pawl_symenv env;
-	enum pawl_status status =
-		pawl_symenv_init(&env, program->symbols, program->n_symbols, err);
+	enum pawl_status status = pawl_symenv_init(&env, program->symbols, program->n_symbols, err);
 
 	if (status)
 		return status;

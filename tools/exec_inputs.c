@@ -61,7 +61,8 @@ check_size(const struct pawl_node *node, const int64_t *largest, int64_t *n_byte
 
 	if (!status && *n_bytes > PAWL_EXEC_MAX_BYTES)
 		status = pawl_fail(err, PAWL_UNSUPPORTED,
-			"%s %%%.64s has %" PRId64 " bytes; graphs are run up to %" PRId64 " a value",
+			"%s %%%.64s has %" PRId64 " bytes; graphs are run up to %" PRId64
+			" a value",
 			pawl_op_name(node->op), node->name ? node->name : "", *n_bytes,
 			PAWL_EXEC_MAX_BYTES);
 	return status;
@@ -78,8 +79,9 @@ add_input(struct pawl_exec_inputs *inputs, const struct pawl_node *node, uint64_
 	input->n_bytes = n_bytes;
 	input->bytes = calloc(1, (size_t)n_bytes + 1);
 	if (!input->bytes)
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %" PRId64 " bytes of %%%.64s",
-			n_bytes, node->name ? node->name : "");
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY,
+			"no memory for %" PRId64 " bytes of %%%.64s", n_bytes,
+			node->name ? node->name : "");
 	inputs->n++;
 	return pawl_random_fill_const(
 		inputs->graph, node, seed, inputs->symbols, input->bytes, err);

@@ -21,7 +21,8 @@ print_piece(const struct pawl_tokenizer *tokenizer, int32_t id, struct pawl_utf8
 	char text[PAWL_UTF8_STREAM_ROOM(PIECE_BYTES)];
 	struct pawl_text piece;
 
-	if (pawl_tokenizer_is_control(tokenizer, id) || !pawl_tokenizer_piece(tokenizer, id, &piece))
+	if (pawl_tokenizer_is_control(tokenizer, id) ||
+		!pawl_tokenizer_piece(tokenizer, id, &piece))
 		return;
 	while (piece.n) {
 		size_t n = piece.n < PIECE_BYTES ? piece.n : PIECE_BYTES;
@@ -44,8 +45,8 @@ print_end(struct pawl_utf8_stream *stream)
 }
 
 static enum pawl_status
-prefill(struct pawl_engine *engine, const struct pawl_token_list *prompt,
-	struct pawl_generation *g, const float **logits, struct pawl_error *err)
+prefill(struct pawl_engine *engine, const struct pawl_token_list *prompt, struct pawl_generation *g,
+	const float **logits, struct pawl_error *err)
 {
 	double start = pawl_seconds();
 	enum pawl_status status;
@@ -122,8 +123,8 @@ pawl_generate(struct pawl_engine *engine, const struct pawl_token_list *prompt,
 {
 	struct pawl_sampler *sampler = NULL;
 	const float *logits;
-	enum pawl_status status = pawl_sampler_new(&options->sampler,
-		pawl_decoder_n_vocab(engine->decoder), &sampler, err);
+	enum pawl_status status = pawl_sampler_new(
+		&options->sampler, pawl_decoder_n_vocab(engine->decoder), &sampler, err);
 
 	out->n_prompt = (int64_t)prompt->n;
 	if (!status)

@@ -19,8 +19,8 @@ struct pawl_generation {
 	double start;                  /* pawl_seconds() when the command began */
 	double prompt_seconds;         /* without building plans */
 	double decode_seconds;
-	double first_token_seconds;    /* from start */
-	int64_t n_steps;               /* runs of the plan for one token after the prompt */
+	double first_token_seconds; /* from start */
+	int64_t n_steps;            /* runs of the plan for one token after the prompt */
 	struct pawl_decoder_stats stats;
 	uint64_t step_allocations, step_bytes_bound; /* of these steps together */
 };

@@ -19,14 +19,15 @@ read_all(FILE *file, const char *name, char **text, size_t *n, struct pawl_error
 		used += fread(bytes + used, 1, room - used, file);
 		if (ferror(file)) {
 			free(bytes);
-			return pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", name, strerror(errno));
+			return pawl_fail(
+				err, PAWL_ENVIRONMENT, "%.300s: %s", name, strerror(errno));
 		}
 		if (used < room)
 			break;
 		if (room >= PAWL_MAX_INPUT) {
 			free(bytes);
-			return pawl_fail(err, PAWL_INVALID_FILE, "%.300s: longer than %d bytes", name,
-				PAWL_MAX_INPUT);
+			return pawl_fail(err, PAWL_INVALID_FILE, "%.300s: longer than %d bytes",
+				name, PAWL_MAX_INPUT);
 		}
 		room *= 2;
 		larger = realloc(bytes, room + 1);
@@ -87,11 +88,11 @@ add_token(const char *text, size_t start, size_t end, const char *name,
 	int64_t id;
 
 	if (start == end)
-		return pawl_fail(err, PAWL_INVALID_TEXT, "%.300s: byte %zu: a token id is wanted", name,
-			start);
-	if (!pawl_parse_int(text + start, end - start, &id) || id > INT32_MAX)
-		return pawl_fail(err, PAWL_INVALID_TEXT, "%.300s: byte %zu: token id beyond 2147483647",
+		return pawl_fail(err, PAWL_INVALID_TEXT, "%.300s: byte %zu: a token id is wanted",
 			name, start);
+	if (!pawl_parse_int(text + start, end - start, &id) || id > INT32_MAX)
+		return pawl_fail(err, PAWL_INVALID_TEXT,
+			"%.300s: byte %zu: token id beyond 2147483647", name, start);
 	return pawl_token_list_add(list, (int32_t)id, err);
 }
 
@@ -115,12 +116,14 @@ pawl_parse_tokens(const char *text, size_t n, const char *name, struct pawl_toke
 	if (status)
 		return status;
 	if (after_comma)
-		return pawl_fail(err, PAWL_INVALID_TEXT, "%.300s: byte %zu: a token id is wanted", name, n);
+		return pawl_fail(
+			err, PAWL_INVALID_TEXT, "%.300s: byte %zu: a token id is wanted", name, n);
 	if (bracket && i == n)
-		return pawl_fail(err, PAWL_INVALID_TEXT, "%.300s: byte %zu: no ] at the end", name, n);
+		return pawl_fail(
+			err, PAWL_INVALID_TEXT, "%.300s: byte %zu: no ] at the end", name, n);
 	if (i < n && (!bracket || skip_blanks(text, n, i + 1) < n))
-		return pawl_fail(err, PAWL_INVALID_TEXT, "%.300s: byte %zu: text after the list", name,
-			i + bracket);
+		return pawl_fail(err, PAWL_INVALID_TEXT, "%.300s: byte %zu: text after the list",
+			name, i + bracket);
 	return PAWL_OK;
 }
 

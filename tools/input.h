@@ -23,7 +23,8 @@ enum pawl_status pawl_read_input(const char *path, char **text, size_t *n, struc
 enum pawl_status pawl_parse_tokens(const char *text, size_t n, const char *name,
 	struct pawl_token_list *list, struct pawl_error *err);
 
-/* word is such a list itself when it holds nothing but digits and separators, else a file's name. */
+/* word is such a list itself when it holds nothing but digits and separators, else a file's name.
+ */
 enum pawl_status pawl_read_tokens(
 	const char *word, struct pawl_token_list *list, struct pawl_error *err);
 

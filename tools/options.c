@@ -61,7 +61,8 @@ pawl_finish_output(const struct pawl_command *command)
 {
 	errno = 0;
 	if (fflush(stdout) || ferror(stdout)) {
-		pawl_note(command, "standard output: %s", errno ? strerror(errno) : "a write failed");
+		pawl_note(
+			command, "standard output: %s", errno ? strerror(errno) : "a write failed");
 		return PAWL_EXIT_FAILED;
 	}
 	return PAWL_EXIT_OK;
@@ -87,10 +88,10 @@ static int
 refuse_range(const struct pawl_command *command, const struct pawl_option *option, const char *word)
 {
 	if (option->max == INT64_MAX)
-		return pawl_usage_error(command, "%s: %.100s is below %" PRId64, option->name, word,
-			option->min);
-	return pawl_usage_error(command, "%s: %.100s is not in %" PRId64 " .. %" PRId64, option->name,
-		word, option->min, option->max);
+		return pawl_usage_error(
+			command, "%s: %.100s is below %" PRId64, option->name, word, option->min);
+	return pawl_usage_error(command, "%s: %.100s is not in %" PRId64 " .. %" PRId64,
+		option->name, word, option->min, option->max);
 }
 
 static int
@@ -153,8 +154,8 @@ read_ints(const struct pawl_command *command, const struct pawl_option *option, 
 		int status;
 
 		if (list->n == PAWL_MAX_INTS)
-			return pawl_usage_error(command, "%s: more than %d numbers", option->name,
-				PAWL_MAX_INTS);
+			return pawl_usage_error(
+				command, "%s: more than %d numbers", option->name, PAWL_MAX_INTS);
 		status = read_int(command, option, at, n, &list->items[list->n++]);
 		if (status >= 0 || !at[n])
 			return status;
@@ -239,7 +240,8 @@ pawl_options_parse(const struct pawl_command *command, int argc, char **argv,
 
 		if (ended || word[0] != '-' || !word[1]) {
 			if (n == command->max_operands)
-				return pawl_usage_error(command, "'%.100s' is one word too many", word);
+				return pawl_usage_error(
+					command, "'%.100s' is one word too many", word);
 			operands[n++] = word;
 		} else if (!strcmp(word, "--")) {
 			ended = true;

@@ -67,8 +67,8 @@ int pawl_report_error(const struct pawl_command *command, const struct pawl_erro
 void pawl_note(const struct pawl_command *command, const char *format, ...) PAWL_PRINTF(2, 3);
 
 /*
- * Flushes stdout.  PAWL_EXIT_OK, or PAWL_EXIT_FAILED after a line on stderr when something could not
- * be written.
+ * Flushes stdout.  PAWL_EXIT_OK, or PAWL_EXIT_FAILED after a line on stderr when something could
+ * not be written.
  */
 int pawl_finish_output(const struct pawl_command *command);
 

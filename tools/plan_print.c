@@ -37,7 +37,8 @@ print_memory(const struct pawl_plan *plan)
 		bytes[program->slots[i].role] += pawl_storage_bytes(&plan->types[i]);
 	printf("memory  ");
 	for (int role = 0; role < PAWL_N_SLOT_ROLES; role++)
-		printf(" %s %" PRId64 ",", pawl_slot_role_name((enum pawl_slot_role)role), bytes[role]);
+		printf(" %s %" PRId64 ",", pawl_slot_role_name((enum pawl_slot_role)role),
+			bytes[role]);
 	printf(" planned %" PRId64 " bytes\n", program->scratch_bytes);
 }
 
@@ -102,7 +103,7 @@ print_steps(const struct pawl_plan *plan)
 {
 	const struct pawl_program *program = plan->program;
 
-	printf("\nstep  template  operations       bytes  body; slots read -> written; what it was\n");
+	printf("\nstep  template  operations       bytes  body; slots; what it was\n");
 	for (int32_t i = 0; i < program->n_steps; i++) {
 		const struct pawl_step *step = &program->steps[i];
 

@@ -26,14 +26,15 @@ show(void *arg)
 	pthread_mutex_lock(&progress->lock);
 	while (!progress->ended) {
 		wake.tv_sec++;
-		while (!progress->ended && pthread_cond_timedwait(&progress->changed,
-						   &progress->lock, &wake) == 0)
+		while (!progress->ended &&
+			pthread_cond_timedwait(&progress->changed, &progress->lock, &wake) == 0)
 			continue;
 		if (progress->ended)
 			break;
 		fprintf(stderr, "\r\033[K%s", progress->what);
 		if (progress->total)
-			fprintf(stderr, ", %" PRId64 " of %" PRId64, progress->done, progress->total);
+			fprintf(stderr, ", %" PRId64 " of %" PRId64, progress->done,
+				progress->total);
 		fprintf(stderr, ", %.0f s", seconds_since(&start));
 		fflush(stderr);
 		shown = true;
@@ -61,8 +62,7 @@ pawl_progress_start(struct pawl_progress *progress, const char *what)
 }
 
 void
-pawl_progress_stage(
-	struct pawl_progress *progress, const char *what, int64_t done, int64_t total)
+pawl_progress_stage(struct pawl_progress *progress, const char *what, int64_t done, int64_t total)
 {
 	if (!progress->runs)
 		return;

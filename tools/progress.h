@@ -1,7 +1,7 @@
 /*
  * Progress of long work: one line on stderr that is rewritten in place, shown only when stderr is a
- * terminal and the work has taken more than a second, and wiped out at the end.  The line is written by a
- * thread of its own, so that it moves while one call takes long.
+ * terminal and the work has taken more than a second, and wiped out at the end.  The line is
+ * written by a thread of its own, so that it moves while one call takes long.
  */
 #ifndef PAWL_TOOLS_PROGRESS_H
 #define PAWL_TOOLS_PROGRESS_H

@@ -41,8 +41,8 @@ pawl_sampler_new(const struct pawl_sampler_options *options, int64_t n_vocab,
 		sampler->heap = calloc((size_t)n_vocab + 1, sizeof(*sampler->heap));
 	if (!sampler || !sampler->heap) {
 		pawl_sampler_free(sampler);
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory to sample from %" PRId64 " tokens",
-			n_vocab);
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY,
+			"no memory to sample from %" PRId64 " tokens", n_vocab);
 	}
 	sampler->options = *options;
 	sampler->state = options->seed;
@@ -111,7 +111,8 @@ pop_best(struct candidate *heap, int64_t n)
 	sift_down(heap, n - 1, 0);
 }
 
-/* Moves the candidates that the options keep behind the others, the best last; how many there are. */
+/* Moves the candidates that the options keep behind the others, the best last; how many there are.
+ */
 static int64_t
 keep_best(struct pawl_sampler *sampler, float max)
 {
@@ -142,8 +143,8 @@ keep_best(struct pawl_sampler *sampler, float max)
 }
 
 enum pawl_status
-pawl_sampler_pick(struct pawl_sampler *sampler, const float *logits, int32_t *token,
-	struct pawl_error *err)
+pawl_sampler_pick(
+	struct pawl_sampler *sampler, const float *logits, int32_t *token, struct pawl_error *err)
 {
 	struct candidate *heap = sampler->heap;
 	int64_t n = sampler->n_vocab, kept, best = 0;
@@ -151,7 +152,8 @@ pawl_sampler_pick(struct pawl_sampler *sampler, const float *logits, int32_t *to
 
 	for (int64_t i = 0; i < n; i++) {
 		if (!isfinite(logits[i]))
-			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "the logit of token %" PRId64 " is %s", i,
+			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+				"the logit of token %" PRId64 " is %s", i,
 				isnan(logits[i]) ? "not a number" : "infinite");
 		if (logits[i] > logits[best])
 			best = i;
