@@ -15,47 +15,28 @@ struct pawl_engine_options {
 	int64_t threads, ctx; /* 0: not given */
 };
 
-#define PAWL_ENGINE_DEFAULTS                                                                       \
-	{                                                                                          \
-		.target = -1                                                                       \
-	}
-
+/* clang-format off */
+#define PAWL_ENGINE_DEFAULTS {.target = -1}
 #define PAWL_ENGINE_TARGETS "ref|cpu"
+#define PAWL_ENGINE_MAX_CTX (INT64_C(1) << 24)
 
 /* Rows of an option table; o is a struct pawl_engine_options. */
-#define PAWL_OPTION_TARGET(o)                                                                      \
-	{                                                                                          \
-		"--target", PAWL_OPTION_CHOICE, &(o).target, PAWL_ENGINE_TARGETS,                  \
-			"what runs the plan: compiled code, or the scalar reference (default: "    \
-			"cpu)",                                                                    \
-			0, 0                                                                       \
-	}
-#define PAWL_OPTION_ACTIVATIONS(o)                                                                 \
-	{                                                                                          \
-		"--activations", PAWL_OPTION_CHOICE, &(o).precision, "a16|a8",                     \
-			"rounding of activations in front of quantized weights (default: a16)", 0, \
-			0                                                                          \
-	}
-#define PAWL_OPTION_KV(o)                                                                          \
-	{                                                                                          \
-		"--kv", PAWL_OPTION_CHOICE, &(o).kv, "f16|f32",                                    \
-			"type of the cache (default: f16)", 0, 0                                   \
-	}
-#define PAWL_OPTION_THREADS(o)                                                                     \
-	{                                                                                          \
-		"--threads", PAWL_OPTION_INT, &(o).threads, "N",                                   \
-			"threads (default: what affinity and control groups grant)", 1,            \
-			PAWL_MAX_THREADS                                                           \
-	}
-#define PAWL_OPTION_CTX(o)                                                                         \
-	{                                                                                          \
-		"--ctx", PAWL_OPTION_INT, &(o).ctx, "N",                                           \
-			"positions that the cache holds (default: what is needed, in steps of "    \
-			"512)",                                                                    \
-			1, PAWL_ENGINE_MAX_CTX                                                     \
-	}
-
-#define PAWL_ENGINE_MAX_CTX (INT64_C(1) << 24)
+#define PAWL_OPTION_TARGET(o) \
+	{"--target", PAWL_OPTION_CHOICE, &(o).target, PAWL_ENGINE_TARGETS, \
+		"what runs the plan: compiled code or the scalar reference (default: cpu)", 0, 0}
+#define PAWL_OPTION_ACTIVATIONS(o) \
+	{"--activations", PAWL_OPTION_CHOICE, &(o).precision, "a16|a8", \
+		"rounding of activations in front of quantized weights (default: a16)", 0, 0}
+#define PAWL_OPTION_KV(o) \
+	{"--kv", PAWL_OPTION_CHOICE, &(o).kv, "f16|f32", "type of the cache (default: f16)", 0, 0}
+#define PAWL_OPTION_THREADS(o) \
+	{"--threads", PAWL_OPTION_INT, &(o).threads, "N", \
+		"threads (default: what affinity and control groups grant)", 1, PAWL_MAX_THREADS}
+#define PAWL_OPTION_CTX(o) \
+	{"--ctx", PAWL_OPTION_INT, &(o).ctx, "N", \
+		"positions that the cache holds (default: what is needed, in steps of 512)", 1, \
+		PAWL_ENGINE_MAX_CTX}
+/* clang-format on */
 
 struct pawl_engine {
 	const struct pawl_command *command;
