@@ -53,7 +53,27 @@ static const char medley[] =
 	"%u2 = matmul %half, %w2 : f32[$T, 19]\n"
 	"%si = sigmoid %u1 : f32[$T, 19]\n"
 	"%u = mul %si, %u2 : f32[$T, 19]\n"
-	"output %m\noutput %a\noutput %w\noutput %v\noutput %z\noutput %u\n"
+	"%long = const {role=data} : f32[1, 8200]\n"
+	"%w3 = const {role=weight} : f16[3, 8200]\n"
+	"%u3 = matmul %long, %w3 : f32[1, 3]\n"
+	"output %m\noutput %a\noutput %w\noutput %v\noutput %z\noutput %u\noutput %u3\n"
+	"}\n";
+
+static const char attentions[] =
+	"pawl 1\n"
+	"graph @attentions stage values {\n"
+	"sym $L: 1..272\n"
+	"%q = const {role=data} : f32[2, 6, 20]\n"
+	"%k = const {role=kv} : f16[1, 2, 272, 20]@k16\n"
+	"%v = const {role=kv} : f32[1, 2, 272, 24]\n"
+	"%at = const {role=data} : i64[]\n"
+	"%mask = const {role=data} : f32[2, 272]\n"
+	"%a = attention %q, %k, %v, %at {scale=0.2, sym=$L} : f32[2, 6, 24]\n"
+	"%b = attention %q, %k, %v, %at {scale=0.2, softcap=3, causal=false, sym=$L} : f32[2, 6, 24]\n"
+	"%c = attention %q, %k, %v, %at {scale=0.2, window=140} : f32[2, 6, 24]\n"
+	"%d = attention %q, %k, %v, %at, %mask {scale=0.2, window=3, causal=false, sym=$L} : f32[2, 6, 24]\n"
+	"%e = relu %d : f32[2, 6, 24]\n"
+	"output %a\noutput %b\noutput %c\noutput %e\n"
 	"}\n";
 
 static void
@@ -93,7 +113,7 @@ open_random(int number, struct pawl_cuda_case *out)
 void
 pawl_cuda_case_open(int number, struct pawl_cuda_case *out)
 {
-	static const char *const names[] = {"tiny_f32", "tiny_f16", "tiny_chunk", "medley"};
+	static const char *const names[] = {"tiny_f32", "tiny_f16", "tiny_chunk", "medley", "attentions"};
 	struct pawl_optimize_options options = {
 		.facts = {.max_prologue_rows = number == PAWL_CUDA_TINY_CHUNK ? 0 : 4},
 		.run = {.bisect = -1, .verify_each = true},
@@ -109,6 +129,8 @@ pawl_cuda_case_open(int number, struct pawl_cuda_case *out)
 		open_tiny(number, out);
 	else if (number == PAWL_CUDA_MEDLEY)
 		OK(pawl_parse(medley, strlen(medley), "medley", &out->graph, NULL, &err));
+	else if (number == PAWL_CUDA_ATTENTIONS)
+		OK(pawl_parse(attentions, strlen(attentions), "attentions", &out->graph, NULL, &err));
 	else
 		open_random(number, out);
 	OK(pawl_optimize(out->graph, &options, &out->program, NULL, &err));

@@ -1,6 +1,7 @@
 /*
  * The programs whose kernels tests/emit-cuda writes and tests/cuda-kernels runs: the step of a tiny
- * llama in several forms, one graph with an op of every other kind, random graphs.
+ * llama in several forms, graphs with an op of every other kind and every attribute of attention,
+ * random graphs.
  */
 #ifndef PAWL_TESTS_CUDA_CASES_H
 #define PAWL_TESTS_CUDA_CASES_H
@@ -15,6 +16,7 @@ enum {
 	PAWL_CUDA_TINY_CHUNK, /* three tokens, bf16, a mask, keys in rows, norms in steps of their own */
 	PAWL_CUDA_TINY_CASES,
 	PAWL_CUDA_MEDLEY = PAWL_CUDA_TINY_CASES,
+	PAWL_CUDA_ATTENTIONS,
 	PAWL_CUDA_RANDOM,
 	PAWL_CUDA_N_CASES = PAWL_CUDA_RANDOM + 48
 };

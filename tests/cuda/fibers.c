@@ -1,7 +1,6 @@
 #include "tests/cuda/fibers.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -28,6 +27,7 @@ static void *scheduler_stack;
 static char *stacks;
 static const struct pawl_fiber_launch *current;
 static uint64_t random_state;
+static bool is_misaligned; /* a load of the current block */
 
 /*
  * Saves the registers that a call keeps and the stack pointer in *from, and goes on where `to` was
@@ -125,10 +125,7 @@ pawl_fiber_shuffle_xor(float x, int lanes)
 void
 pawl_fiber_check_aligned(const void *address, uintptr_t bytes)
 {
-	if ((uintptr_t)address % bytes == 0)
-		return;
-	fprintf(stderr, "kernel %s: %p is not aligned to %d\n", current->name, address, (int)bytes);
-	abort();
+	is_misaligned = is_misaligned || (uintptr_t)address % bytes;
 }
 
 static void
@@ -238,6 +235,7 @@ run_block(int threads, struct pawl_error *err)
 	int order[PAWL_FIBER_MOST / PAWL_FIBER_WARP], n_warps = threads / PAWL_FIBER_WARP, i;
 
 	memset(__start_pawl_shared, POISON, (size_t)(__stop_pawl_shared - __start_pawl_shared));
+	is_misaligned = false;
 	for (i = 0; i < threads; i++)
 		prepare(i);
 	do {
@@ -247,6 +245,9 @@ run_block(int threads, struct pawl_error *err)
 		for (i = 0; i < n_warps; i++)
 			run_warp(order[i] * PAWL_FIBER_WARP);
 	} while (count(0, threads, AT_BARRIER) == threads);
+	if (is_misaligned)
+		return pawl_fail(err, PAWL_INTERNAL, "kernel %s, block %" PRId64 ": a load is misaligned",
+			current->name, pawl_fiber_place.block);
 	if (count(0, threads, ENDED) == threads)
 		return PAWL_OK;
 	return pawl_fail(err, PAWL_INTERNAL,

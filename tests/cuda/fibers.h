@@ -38,7 +38,10 @@ struct pawl_fiber_launch {
 	enum pawl_fiber_order order;
 };
 
-/* PAWL_INTERNAL, naming kernel and block, when the threads of a block wait for each other forever. */
+/*
+ * PAWL_INTERNAL, naming kernel and block, when the threads of a block wait for each other forever or
+ * load what is not aligned.
+ */
 enum pawl_status pawl_fibers_run(const struct pawl_fiber_launch *launch, struct pawl_error *err);
 
 /* For kernels, while they run. */

@@ -16,7 +16,7 @@ typedef int64_t i64;
 typedef uint32_t u32;
 typedef uint16_t u16;
 
-#define PAWL_FN static inline
+#define PAWL_FN static inline __attribute__((unused))
 #define PAWL_SHARED static __attribute__((section("pawl_shared")))
 #define PAWL_PASTE(a, b) a##_##b
 #define PAWL_NAME(a, b) PAWL_PASTE(a, b)

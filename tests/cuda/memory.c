@@ -19,15 +19,32 @@ is_in_scratch(const struct pawl_slot *slot)
 	return slot->role == PAWL_SLOT_TEMP || slot->role == PAWL_SLOT_OUTPUT;
 }
 
+/* With at least a byte that belongs to nobody. */
+static int64_t
+padded(int64_t bytes)
+{
+	return (bytes / ALIGNMENT + 1) * ALIGNMENT;
+}
+
 static char *
 make(int64_t bytes)
 {
-	size_t n = ((size_t)bytes / ALIGNMENT + 1) * ALIGNMENT;
+	size_t n = (size_t)padded(bytes);
 	char *memory = aligned_alloc(ALIGNMENT, n);
 
 	ck_assert_ptr_nonnull(memory);
 	memset(memory, POISON, n);
 	return memory;
+}
+
+static void
+check_padding(const char *memory, int64_t bytes, const char *name)
+{
+	int64_t i;
+
+	for (i = bytes; i < padded(bytes); i++)
+		ck_assert_msg((unsigned char)memory[i] == POISON, "byte %d of %s, beyond its end, was written",
+			(int)i, name);
 }
 
 static void
@@ -134,9 +151,14 @@ pawl_cuda_memory_release(struct pawl_cuda_memory *m)
 	int32_t i;
 
 	check_gaps(m);
+	check_padding(m->scratch, m->program->scratch_bytes, "scratch");
 	for (i = 0; i < m->program->n_slots; i++) {
-		if (!is_in_scratch(&m->program->slots[i]))
-			free(m->slots[i]);
+		const struct pawl_slot *slot = &m->program->slots[i];
+
+		if (is_in_scratch(slot))
+			continue;
+		check_padding(m->slots[i], slot->bytes, slot->name);
+		free(m->slots[i]);
 	}
 	free(m->slots);
 	free(m->args);

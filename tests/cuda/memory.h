@@ -23,7 +23,7 @@ void pawl_cuda_memory_init(struct pawl_cuda_memory *m, const struct pawl_graph *
 	const struct pawl_program *program, uint64_t seed, const int64_t *symbols);
 /* The same content in memory of its own; temporaries and outputs are 0xff again. */
 void pawl_cuda_memory_copy(struct pawl_cuda_memory *m, const struct pawl_cuda_memory *from);
-/* Asserts that scratch between the slots is still 0xff. */
+/* Asserts that what belongs to no slot is still 0xff. */
 void pawl_cuda_memory_release(struct pawl_cuda_memory *m);
 
 /* The bytes of a slot by name. */

@@ -5,10 +5,12 @@
  * Whatever the order of threads and the number of blocks, the bits are the same.  Against the
  * reference, whose sums have another order: |difference| <= TOLERANCE * the largest |value| of the
  * output; logits of the tiny llama included.  What is stored as f16 or bf16 may also fall on the
- * other side of a rounding: one unit of the type more.
+ * other side of a rounding: one unit of the type more.  Attention alone has the reference's order
+ * and its bits.
  */
 #include "tests/cuda/cases.h"
 #include "tests/cuda/memory.h"
+#include "tests/cuda/test_fibers.h"
 
 #include <check.h>
 #include <math.h>
@@ -21,7 +23,7 @@
 #include "ir/fpenv.h"
 #include "ir/trig.h"
 
-static const double TOLERANCE = 1e-4;
+static const double TOLERANCE = 1e-5;
 
 enum { MAX_SYMBOLS = 16 };
 
@@ -80,7 +82,7 @@ run_reference(const struct pawl_cuda_memory *m, const int64_t *symbols)
 	void *scratch;
 
 	OK(pawl_ref_program_check(m->program, &bytes, &err));
-	scratch = aligned_alloc(64, (size_t)bytes + 64);
+	scratch = aligned_alloc(64, ((size_t)bytes / 64 + 1) * 64);
 	ck_assert_ptr_nonnull(scratch);
 	saved = pawl_fpenv_enter();
 	OK(pawl_ref_program_run(m->program, m->args, symbols, scratch, &err));
@@ -119,8 +121,10 @@ unit_of(enum pawl_dtype dtype)
 }
 
 static void
-compare_floats(const struct pawl_slot *slot, const char *got, const char *want, int64_t n, const char *what)
+compare_floats(const struct pawl_slot *slot, const char *got, const char *want, int64_t n,
+	double tolerance, const char *what)
 {
+	double unit = tolerance > 0 ? unit_of(slot->type.dtype) : 0;
 	double *x = calloc((size_t)n + 1, sizeof(*x)), *y = calloc((size_t)n + 1, sizeof(*y)), largest = 0;
 	int64_t i;
 
@@ -132,7 +136,7 @@ compare_floats(const struct pawl_slot *slot, const char *got, const char *want, 
 			largest = fabs(y[i]);
 	}
 	for (i = 0; i < n; i++) {
-		double limit = TOLERANCE * largest + unit_of(slot->type.dtype) * fabs(y[i]);
+		double limit = tolerance * largest + unit * fabs(y[i]);
 		bool same = x[i] == y[i] || (isnan(x[i]) && isnan(y[i]));
 
 		ck_assert_msg(same || fabs(x[i] - y[i]) <= limit, "%s: %s[%d] is %g, not %g (largest %g)",
@@ -144,7 +148,7 @@ compare_floats(const struct pawl_slot *slot, const char *got, const char *want, 
 
 static void
 compare(const struct pawl_cuda_memory *got, const struct pawl_cuda_memory *want, const int64_t *symbols,
-	const char *what)
+	double tolerance, const char *what)
 {
 	int n_compared = 0;
 	int32_t i;
@@ -157,7 +161,7 @@ compare(const struct pawl_cuda_memory *got, const struct pawl_cuda_memory *want,
 			continue;
 		n_compared++;
 		if (pawl_dtype_is_float(slot->type.dtype))
-			compare_floats(slot, got->slots[i], want->slots[i], n, what);
+			compare_floats(slot, got->slots[i], want->slots[i], n, tolerance, what);
 		else
 			ck_assert_msg(!memcmp(got->slots[i], want->slots[i],
 					      (size_t)pawl_dtype_bytes(slot->type.dtype, n)),
@@ -181,7 +185,8 @@ compare_bits(const struct pawl_cuda_memory *a, const struct pawl_cuda_memory *b,
 
 /* All orders and some grids from the same memory; *m is what the reference makes of it. */
 static void
-check_run(const struct pawl_cuda_case *c, struct pawl_cuda_memory *m, const int64_t *symbols)
+check_run(const struct pawl_cuda_case *c, struct pawl_cuda_memory *m, const int64_t *symbols,
+	double tolerance)
 {
 	static const struct {
 		enum pawl_fiber_order order;
@@ -202,7 +207,7 @@ check_run(const struct pawl_cuda_case *c, struct pawl_cuda_memory *m, const int6
 			compare_bits(&runs[0], &runs[i], what);
 	}
 	run_reference(m, symbols);
-	compare(&runs[0], m, symbols, c->name);
+	compare(&runs[0], m, symbols, tolerance, c->name);
 	for (i = 0; i < N_WAYS; i++)
 		pawl_cuda_memory_release(&runs[i]);
 }
@@ -267,7 +272,7 @@ START_TEST(a_step_of_the_tiny_llama_is_that_of_the_reference)
 		}
 		set_token(&c, &m, position);
 		symbols[0] = position + n;
-		check_run(&c, &m, symbols);
+		check_run(&c, &m, symbols, TOLERANCE);
 		pawl_cuda_memory_release(&m);
 	}
 	pawl_cuda_case_close(&c);
@@ -275,7 +280,7 @@ START_TEST(a_step_of_the_tiny_llama_is_that_of_the_reference)
 END_TEST
 
 static void
-check_random(int number, uint64_t seed)
+check_random(int number, uint64_t seed, double tolerance)
 {
 	struct pawl_cuda_case c;
 	struct pawl_cuda_memory m;
@@ -292,7 +297,7 @@ check_random(int number, uint64_t seed)
 	}
 	if (c.is_supported) {
 		pawl_cuda_memory_init(&m, c.graph, c.program, seed, symbols);
-		check_run(&c, &m, symbols);
+		check_run(&c, &m, symbols, tolerance);
 		pawl_cuda_memory_release(&m);
 	}
 	pawl_cuda_case_close(&c);
@@ -300,13 +305,19 @@ check_random(int number, uint64_t seed)
 
 START_TEST(every_kind_of_op_is_that_of_the_reference)
 {
-	check_random(PAWL_CUDA_MEDLEY, (uint64_t)_i);
+	check_random(PAWL_CUDA_MEDLEY, (uint64_t)_i, TOLERANCE);
+}
+END_TEST
+
+START_TEST(every_kind_of_attention_is_that_of_the_reference)
+{
+	check_random(PAWL_CUDA_ATTENTIONS, (uint64_t)(37 * _i), 0);
 }
 END_TEST
 
 START_TEST(random_graphs_are_those_of_the_reference)
 {
-	check_random(_i, 1);
+	check_random(_i, 1, TOLERANCE);
 }
 END_TEST
 
@@ -326,9 +337,11 @@ main(void)
 
 	tcase_add_loop_test(tiny, a_step_of_the_tiny_llama_is_that_of_the_reference, 0, PAWL_CUDA_TINY_CASES);
 	tcase_add_loop_test(random, every_kind_of_op_is_that_of_the_reference, 0, 6);
+	tcase_add_loop_test(random, every_kind_of_attention_is_that_of_the_reference, 0, 6);
 	tcase_add_test(random, most_random_graphs_have_kernels);
 	tcase_add_loop_test(random, random_graphs_are_those_of_the_reference, PAWL_CUDA_RANDOM,
 		PAWL_CUDA_N_CASES);
+	suite_add_tcase(suite, pawl_fibers_tcase());
 	suite_add_tcase(suite, tiny);
 	suite_add_tcase(suite, random);
 	runner = srunner_create(suite);
