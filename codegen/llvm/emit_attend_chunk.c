@@ -107,6 +107,119 @@ find_keys(struct pawl_emit *e, const struct heads *h, LLVMValueRef position, str
 	keys->at.mask = lanes_seen(e, h, position);
 }
 
+static void
+prefetch(struct pawl_emit *e, LLVMValueRef address, int64_t bytes)
+{
+	int64_t at;
+
+	for (at = 0; at < bytes; at += 64)
+		pawl_emit_prefetch(e, pawl_emit_at_bytes(e, address, at));
+}
+
+/*
+ * While keys are multiplied, the values of the same positions come in: for n_columns of the d
+ * columns, the same share of the bytes of 16 positions.
+ */
+static void
+prefetch_values(struct pawl_emit *e, const struct heads *h, LLVMValueRef position,
+	LLVMValueRef column, int64_t n_columns)
+{
+	const struct pawl_access *v = &h->a->op->inputs[2].access;
+	LLVMValueRef index[4] = {k64(e, 0), h->unit->group, position};
+	int64_t share = LANES * v->stride[2] * pawl_dtype_info(v->dtype)->block_bytes / h->a->d;
+
+	if (pawl_access_is_dense(v, 4))
+		prefetch(e,
+			pawl_emit_at(e, pawl_emit_row_address(e, v, 4, index), imul(e, column, k64(e, share))),
+			n_columns * share);
+}
+
+/* While values are summed, the keys of the next chunk come in. */
+static void
+prefetch_keys(struct pawl_emit *e, const struct heads *h, LLVMValueRef position)
+{
+	const struct pawl_access *k = &h->a->op->inputs[1].access;
+	LLVMValueRef next = iadd(e, h->chunk_start, k64(e, PAWL_ATTEND_CHUNK));
+	LLVMValueRef index[4] = {k64(e, 0), h->unit->group, next};
+	int64_t share = h->a->d * pawl_dtype_info(k->dtype)->block_bytes;
+
+	if (keys_are_lanes(k))
+		prefetch(e,
+			pawl_emit_at(e, pawl_emit_row_address(e, k, 4, index),
+				imul(e, isub(e, position, h->chunk_start), k64(e, share))),
+			share);
+}
+
+/* Lane l of result i is lane i of vector l: four rounds of exchanging halves of halves. */
+static void
+transpose(struct pawl_emit *e, LLVMValueRef *v)
+{
+	LLVMValueRef low[LANES], high[LANES], a, b;
+	int step, i, l;
+
+	for (step = LANES / 2; step; step /= 2) {
+		for (l = 0; l < LANES; l++) {
+			low[l] = k32(e, l & step ? LANES + l - step : l);
+			high[l] = k32(e, l & step ? LANES + l : l + step);
+		}
+		for (i = 0; i < LANES; i++) {
+			if (i & step)
+				continue;
+			a = v[i];
+			b = v[i + step];
+			v[i] = LLVMBuildShuffleVector(
+				e->builder, a, b, LLVMConstVector(low, LANES), "");
+			v[i + step] = LLVMBuildShuffleVector(
+				e->builder, a, b, LLVMConstVector(high, LANES), "");
+		}
+	}
+}
+
+/* Rows of keys that lie dense, whose vectors of columns can be turned into vectors of positions. */
+static bool
+keys_are_rows(const struct heads *h)
+{
+	const struct pawl_access *k = &h->a->op->inputs[1].access;
+
+	return pawl_access_is_dense(k, 4) && k->at_dim < 0 && h->a->d % LANES == 0;
+}
+
+/* q . k for 16 positions, from row-major keys. */
+static void
+dot_rows(struct pawl_emit *e, const struct heads *h, LLVMValueRef position, LLVMValueRef *dot)
+{
+	const struct pawl_access *k = &h->a->op->inputs[1].access;
+	int64_t bytes = pawl_dtype_info(k->dtype)->block_bytes;
+	LLVMValueRef rows[LANES], keys[LANES], index[4] = {k64(e, 0), h->unit->group}, at, q;
+	struct pawl_loop loop = {.n = h->n};
+	int i, j;
+
+	/* Positions that are not visible must not be read: the last one stands in. */
+	for (i = 0; i < LANES; i++) {
+		index[2] = imin(e, iadd(e, position, k64(e, i)), isub(e, h->unit->end, k64(e, 1)));
+		rows[i] = pawl_emit_row_address(e, k, 4, index);
+	}
+	for (i = 0; i < h->n; i++)
+		loop.carried[i] = LLVMConstNull(e->v16f32);
+	pawl_loop_begin(e, &loop, k64(e, 0), k64(e, h->a->d), LANES);
+	at = imul(e, loop.index, k64(e, bytes));
+	for (i = 0; i < LANES; i++)
+		keys[i] = pawl_emit_load_dense(e, k->dtype, pawl_emit_at(e, rows[i], at), NULL);
+	transpose(e, keys);
+	at = imul(e, loop.index, k64(e, 4));
+	for (j = 0; j < LANES; j++) {
+		for (i = 0; i < h->n; i++) {
+			q = pawl_emit_at_bytes(
+				e, h->unit->q, (h->first + i) * h->unit->q_bytes + 4 * j);
+			q = splat16(e, pawl_emit_read(e, e->f32, pawl_emit_at(e, q, at), 4));
+			loop.carried[i] = pawl_machine_fma(e, keys[j], q, loop.carried[i]);
+		}
+	}
+	pawl_loop_end(e, &loop);
+	for (i = 0; i < h->n; i++)
+		dot[i] = loop.carried[i];
+}
+
 /* q . k for n_groups times 16 positions and all heads: dot[group * heads + head]. */
 static void
 dot_keys(struct pawl_emit *e, const struct heads *h, LLVMValueRef position, int n_groups,
@@ -123,6 +236,9 @@ dot_keys(struct pawl_emit *e, const struct heads *h, LLVMValueRef position, int 
 	for (i = 0; i < loop.n; i++)
 		loop.carried[i] = LLVMConstNull(e->v16f32);
 	pawl_loop_begin(e, &loop, k64(e, 0), k64(e, h->a->d), unroll);
+	for (g = 0; g < n_groups; g++)
+		prefetch_values(
+			e, h, iadd(e, position, k64(e, LANES * g)), loop.index, unroll);
 	for (j = 0; j < unroll; j++) {
 		column = iadd(e, loop.index, k64(e, j));
 		for (g = 0; g < n_groups; g++) {
@@ -168,7 +284,10 @@ score_groups(struct pawl_emit *e, const struct heads *h, LLVMValueRef position, 
 	LLVMValueRef dot[MAX_CARRIED], seen, s, at;
 	int g, i;
 
-	dot_keys(e, h, position, n_groups, dot);
+	if (keys_are_rows(h))
+		dot_rows(e, h, position, dot);
+	else
+		dot_keys(e, h, position, n_groups, dot);
 	for (g = 0; g < n_groups; g++) {
 		at = iadd(e, position, k64(e, LANES * g));
 		seen = lanes_seen(e, h, at);
@@ -190,7 +309,7 @@ score_chunk(struct pawl_emit *e, const struct heads *h, LLVMValueRef start, LLVM
 	LLVMValueRef count = isub(e, iadd(e, h->unit->end, k64(e, LANES - 1)), start), whole;
 	int i;
 
-	at_once = at_once >= 4 ? 4 : at_once >= 2 ? 2 : 1;
+	at_once = keys_are_rows(h) ? 1 : at_once >= 4 ? 4 : at_once >= 2 ? 2 : 1;
 	step = at_once * LANES;
 	for (i = 0; i < h->n; i++)
 		loop.carried[i] = minus_infinity(e, e->v16f32);
@@ -244,6 +363,7 @@ sum_values(struct pawl_emit *e, const struct heads *h, const struct columns *c)
 	for (i = 0; i < loop.n; i++)
 		loop.carried[i] = LLVMConstNull(e->v16f32);
 	pawl_loop_begin(e, &loop, h->unit->first, h->unit->end, 1);
+	prefetch_keys(e, h, loop.index);
 	for (j = 0; j < c->n; j++) {
 		at.index[2] = loop.index;
 		at.index[3] = iadd(e, c->first, k64(e, LANES * j));
