@@ -6,12 +6,12 @@
 #include <string.h>
 
 static const struct pawl_env_info infos[PAWL_N_ENVS] = {
-#define PAWL_ENV_ROW(id, text, meaning) [PAWL_ENV_##id] = { text, meaning },
+#define PAWL_ENV_ROW(id, text, meaning) [PAWL_ENV_##id] = {text, meaning},
 #include "ir/debug.def"
 };
 
 static const struct pawl_env_info words[PAWL_N_DEBUGS] = {
-#define PAWL_DEBUG_ROW(id, text, meaning) [PAWL_DEBUG_##id] = { text, meaning },
+#define PAWL_DEBUG_ROW(id, text, meaning) [PAWL_DEBUG_##id] = {text, meaning},
 #include "ir/debug.def"
 };
 
@@ -93,14 +93,16 @@ pawl_debug_check(struct pawl_error *err)
 	for (int i = 0; i < PAWL_N_DEBUGS; i++) {
 		size_t used = strlen(there_are);
 
-		snprintf(there_are + used, sizeof(there_are) - used, "%s%s", i ? ", " : "", words[i].name);
+		snprintf(there_are + used, sizeof(there_are) - used, "%s%s", i ? ", " : "",
+			words[i].name);
 	}
 	while (at) {
 		size_t n = strcspn(at, ",");
 
 		if (!is_debug_word(at, n))
-			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "PAWL_DEBUG: '%.*s' is none of %s",
-				(int)(n < 64 ? n : 64), at, there_are);
+			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+				"PAWL_DEBUG: '%.*s' is none of %s", (int)(n < 64 ? n : 64), at,
+				there_are);
 		at = at[n] ? at + n + 1 : NULL;
 	}
 	if (bisect && (!pawl_env_int(PAWL_ENV_BISECT, &value) || value < 0))
@@ -116,9 +118,9 @@ pawl_env_cache_dir(char *out, size_t n)
 		enum pawl_env variable;
 		const char *below;
 	} places[] = {
-		{ PAWL_ENV_CACHE_DIR, "" },
-		{ PAWL_ENV_XDG_CACHE, "/pawl" },
-		{ PAWL_ENV_HOME, "/.cache/pawl" },
+		{PAWL_ENV_CACHE_DIR, ""},
+		{PAWL_ENV_XDG_CACHE, "/pawl"},
+		{PAWL_ENV_HOME, "/.cache/pawl"},
 	};
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {

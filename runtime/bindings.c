@@ -14,7 +14,7 @@ struct pawl_bindings {
 	bool *is_filled;                /* n_slots: the data slot has had bytes */
 	int32_t *data_slots;
 	int32_t n_data_slots;
-	void **args;                    /* n_args */
+	void **args; /* n_args */
 	struct pawl_block scratch;
 	struct pawl_block thread_block;
 	void **thread_scratch;
@@ -52,7 +52,8 @@ alloc_tables(struct pawl_bindings *b, struct pawl_error *err)
 	b->data_slots = pawl_memory_zalloc(n, sizeof(*b->data_slots));
 	b->args = pawl_memory_zalloc((size_t)program->n_args, sizeof(*b->args));
 	b->thread_scratch = pawl_memory_zalloc((size_t)b->n_threads, sizeof(*b->thread_scratch));
-	if (!b->storages || !b->offered || !b->is_filled || !b->data_slots || !b->args || !b->thread_scratch)
+	if (!b->storages || !b->offered || !b->is_filled || !b->data_slots || !b->args ||
+		!b->thread_scratch)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for the bindings of %d slots",
 			program->n_slots);
 	return PAWL_OK;
@@ -199,7 +200,8 @@ pawl_bindings_plan(const struct pawl_bindings *b)
 }
 
 enum pawl_status
-pawl_bindings_bind_weights(struct pawl_bindings *b, struct pawl_weights *weights, struct pawl_error *err)
+pawl_bindings_bind_weights(
+	struct pawl_bindings *b, struct pawl_weights *weights, struct pawl_error *err)
 {
 	const struct pawl_plan *plan = b->plan;
 
@@ -210,7 +212,8 @@ pawl_bindings_bind_weights(struct pawl_bindings *b, struct pawl_weights *weights
 
 		if (slot->role != PAWL_SLOT_WEIGHT)
 			continue;
-		status = pawl_weights_bind(weights, slot->name, &plan->types[i], b->team, &storage, err);
+		status = pawl_weights_bind(
+			weights, slot->name, &plan->types[i], b->team, &storage, err);
 		if (status)
 			return status;
 		put(b, i, storage);
@@ -219,23 +222,28 @@ pawl_bindings_bind_weights(struct pawl_bindings *b, struct pawl_weights *weights
 }
 
 enum pawl_status
-pawl_bindings_bind(struct pawl_bindings *b, int32_t slot, struct pawl_storage *storage,
-	struct pawl_error *err)
+pawl_bindings_bind(
+	struct pawl_bindings *b, int32_t slot, struct pawl_storage *storage, struct pawl_error *err)
 {
 	const struct pawl_plan *plan = b->plan;
 	const struct pawl_slot *s = &plan->program->slots[slot];
 	char there[32], here[32];
 
 	if (s->role == PAWL_SLOT_TEMP || s->role == PAWL_SLOT_LITERAL)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "slot %d is a temporary or a literal", slot);
+		return pawl_fail(
+			err, PAWL_INVALID_ARGUMENT, "slot %d is a temporary or a literal", slot);
 	if (!pawl_type_equal(&plan->types[slot], &storage->type))
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"%s: the plan wants %s@%s of %" PRId64 " bytes, the storage is %s@%s of %" PRId64, s->name,
-			pawl_dtype_name(plan->types[slot].dtype), pawl_layout_name(plan->types[slot].layout),
-			pawl_storage_bytes(&plan->types[slot]), pawl_dtype_name(storage->type.dtype),
+			"%s: the plan wants %s@%s of %" PRId64
+			" bytes, the storage is %s@%s of %" PRId64,
+			s->name, pawl_dtype_name(plan->types[slot].dtype),
+			pawl_layout_name(plan->types[slot].layout),
+			pawl_storage_bytes(&plan->types[slot]),
+			pawl_dtype_name(storage->type.dtype),
 			pawl_layout_name(storage->type.layout), storage->n_bytes);
 	if (!pawl_location_equal(plan->device->location, storage->location))
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "%s: the storage is on %s, the plan runs on %s", s->name,
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"%s: the storage is on %s, the plan runs on %s", s->name,
 			pawl_location_text(storage->location, there, sizeof(there)),
 			pawl_location_text(plan->device->location, here, sizeof(here)));
 	put(b, slot, pawl_storage_ref(storage));
@@ -275,14 +283,17 @@ check_bound(const struct pawl_bindings *b, struct pawl_error *err)
 	for (int32_t i = 0; i < program->n_slots; i++) {
 		const struct pawl_slot *slot = &program->slots[i];
 
-		if ((slot->role == PAWL_SLOT_WEIGHT || slot->role == PAWL_SLOT_KV) && !b->storages[i])
+		if ((slot->role == PAWL_SLOT_WEIGHT || slot->role == PAWL_SLOT_KV) &&
+			!b->storages[i])
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "%s is not bound", slot->name);
 		if (slot->role == PAWL_SLOT_DATA && !b->is_filled[i] && !b->offered[i])
-			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "data const %s has no bytes", slot->name);
+			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "data const %s has no bytes",
+				slot->name);
 	}
 	if (b->team->n_threads > b->n_threads)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "the team has grown from %d to %d threads",
-			b->n_threads, b->team->n_threads);
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"the team has grown from %d to %d threads", b->n_threads,
+			b->team->n_threads);
 	return PAWL_OK;
 }
 
@@ -303,8 +314,10 @@ check_run(const struct pawl_bindings *b, const struct pawl_symenv *env, struct p
 		const void *bytes = NULL;
 
 		if (check->slot >= 0)
-			bytes = b->offered[check->slot] ? b->offered[check->slot] : b->storages[check->slot]->bytes;
-		status = pawl_index_check_run(check, plan->program, bytes, env ? env->values : NULL, err);
+			bytes = b->offered[check->slot] ? b->offered[check->slot]
+							: b->storages[check->slot]->bytes;
+		status = pawl_index_check_run(
+			check, plan->program, bytes, env ? env->values : NULL, err);
 	}
 	return status;
 }
@@ -338,7 +351,8 @@ pawl_bindings_run(struct pawl_bindings *b, const struct pawl_symenv *env, uint64
 		int32_t slot = b->data_slots[i];
 
 		if (!status && b->offered[slot]) {
-			memcpy(b->storages[slot]->bytes, b->offered[slot], (size_t)b->storages[slot]->n_bytes);
+			memcpy(b->storages[slot]->bytes, b->offered[slot],
+				(size_t)b->storages[slot]->n_bytes);
 			b->is_filled[slot] = true;
 			if (bytes_bound)
 				*bytes_bound += (uint64_t)b->storages[slot]->n_bytes;

@@ -47,8 +47,8 @@ void pawl_bindings_swap(struct pawl_bindings *bindings, int32_t slot, struct paw
 struct pawl_storage *pawl_bindings_storage(const struct pawl_bindings *bindings, int32_t slot);
 
 /*
- * Bytes for a data slot in the next run, pawl_bindings_data_bytes of them; read by that run, whether
- * it succeeds or fails, then forgotten.  A data slot that gets none keeps what it held.
+ * Bytes for a data slot in the next run, pawl_bindings_data_bytes of them; read by that run,
+ * whether it succeeds or fails, then forgotten.  A data slot that gets none keeps what it held.
  */
 void pawl_bindings_offer(struct pawl_bindings *bindings, int32_t slot, const void *bytes);
 int64_t pawl_bindings_data_bytes(const struct pawl_bindings *bindings, int32_t slot);

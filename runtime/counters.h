@@ -21,7 +21,7 @@ enum pawl_rebuild_reason {
 };
 
 struct pawl_counters {
-	uint64_t optimizes;       /* calls of pawl_optimize */
+	uint64_t optimizes; /* calls of pawl_optimize */
 	uint64_t builds[PAWL_N_REBUILD_REASONS];
 	uint64_t validity_checks; /* of a held session against what is asked */
 	uint64_t verdicts[3];     /* by enum pawl_validity */

@@ -74,8 +74,8 @@ group_quota(const char *folder, bool is_v2, double *cpus)
 
 	if (!is_v2)
 		return read_line(folder, "cpu.cfs_quota_us", quota, sizeof(quota)) &&
-			read_line(folder, "cpu.cfs_period_us", period, sizeof(period)) &&
-			parse_quota(quota, period, cpus);
+		       read_line(folder, "cpu.cfs_period_us", period, sizeof(period)) &&
+		       parse_quota(quota, period, cpus);
 	if (!read_line(folder, "cpu.max", quota, sizeof(quota)))
 		return false;
 	space = strchr(quota, ' ');
@@ -88,7 +88,8 @@ walk_up(const char *mount, const char *controller, const char *group, double *cp
 {
 	char folder[PATH_BYTES];
 	int root = snprintf(folder, sizeof(folder), "%s%s", mount, controller);
-	int length = root < 0 ? -1 : snprintf(folder + root, sizeof(folder) - (size_t)root, "%s", group);
+	int length =
+		root < 0 ? -1 : snprintf(folder + root, sizeof(folder) - (size_t)root, "%s", group);
 
 	if (length < 0 || (size_t)(root + length) >= sizeof(folder))
 		return;
@@ -163,7 +164,8 @@ pawl_default_threads(char *reason, size_t n)
 	if (!reason)
 		n = 0;
 	if (pawl_env_int(PAWL_ENV_THREADS, &wanted) && wanted >= 1 && wanted <= MAX_THREADS) {
-		snprintf(reason, n, "%d threads: %s", (int)wanted, pawl_env_info(PAWL_ENV_THREADS)->name);
+		snprintf(reason, n, "%d threads: %s", (int)wanted,
+			pawl_env_info(PAWL_ENV_THREADS)->name);
 		return (int)wanted;
 	}
 	if (!pawl_cgroup_cpus("/proc/self/cgroup", "/sys/fs/cgroup", &quota)) {

@@ -50,7 +50,8 @@ find_data(struct pawl_decode_session *s, int32_t slot, struct pawl_error *err)
 			s->data[i] = slot;
 			return PAWL_OK;
 		}
-	return pawl_fail(err, PAWL_INVALID_GRAPH, "data const %s is nothing that a decode session binds", name);
+	return pawl_fail(err, PAWL_INVALID_GRAPH,
+		"data const %s is nothing that a decode session binds", name);
 }
 
 static enum pawl_status
@@ -62,7 +63,8 @@ find_kv(struct pawl_decode_session *s, int32_t slot, struct pawl_error *err)
 
 	if (!parse_kv_name(name, s->kv.n_layers, &layer, &which))
 		return pawl_fail(err, PAWL_INVALID_GRAPH,
-			"kv const %s is not cache.k.<layer> or cache.v.<layer> of %d layers", name, s->kv.n_layers);
+			"kv const %s is not cache.k.<layer> or cache.v.<layer> of %d layers", name,
+			s->kv.n_layers);
 	s->kv.slots[layer * s->kv.n_which + which] = slot;
 	return PAWL_OK;
 }
@@ -98,15 +100,19 @@ check_key(const struct pawl_decode_session *s, struct pawl_error *err)
 	ids = &plan->types[s->data[TOKEN_IDS]];
 	if (pawl_type_elems(ids) != plan->key.seq || pawl_dtype_bytes(ids->dtype, 1) != 4)
 		return pawl_fail(err, PAWL_INVALID_GRAPH,
-			"token_ids holds %" PRId64 " of %s, the key says %" PRId64 " tokens of 4 bytes",
+			"token_ids holds %" PRId64 " of %s, the key says %" PRId64
+			" tokens of 4 bytes",
 			pawl_type_elems(ids), pawl_dtype_name(ids->dtype), plan->key.seq);
 	for (int32_t i = 0; i < s->kv.n_layers * s->kv.n_which; i++)
 		if (s->kv.slots[i] < 0)
-			return pawl_fail(err, PAWL_INVALID_GRAPH, "the graph has no kv const cache.%c.%d",
+			return pawl_fail(err, PAWL_INVALID_GRAPH,
+				"the graph has no kv const cache.%c.%d",
 				i % s->kv.n_which ? 'v' : 'k', i / s->kv.n_which);
 	for (int i = ROPE_COS; i < N_DATA; i++) {
 		static const enum pawl_dtype wanted[N_DATA] = {
-			[ROPE_COS] = PAWL_DTYPE_F32, [ROPE_SIN] = PAWL_DTYPE_F32, [OFFSET] = PAWL_DTYPE_I64,
+			[ROPE_COS] = PAWL_DTYPE_F32,
+			[ROPE_SIN] = PAWL_DTYPE_F32,
+			[OFFSET] = PAWL_DTYPE_I64,
 		};
 		const struct pawl_type *type;
 
@@ -114,26 +120,29 @@ check_key(const struct pawl_decode_session *s, struct pawl_error *err)
 			continue;
 		type = &plan->types[s->data[i]];
 		if (i == MASK ? !pawl_dtype_is_float(type->dtype) : type->dtype != wanted[i])
-			return pawl_fail(err, PAWL_INVALID_GRAPH, "data const %s is %s", data_names[i],
-				pawl_dtype_name(type->dtype));
+			return pawl_fail(err, PAWL_INVALID_GRAPH, "data const %s is %s",
+				data_names[i], pawl_dtype_name(type->dtype));
 	}
 	return PAWL_OK;
 }
 
 static enum pawl_status
-check_cache(const struct pawl_plan_key *key, const struct pawl_kv_cache *cache, struct pawl_error *err)
+check_cache(
+	const struct pawl_plan_key *key, const struct pawl_kv_cache *cache, struct pawl_error *err)
 {
 	const struct pawl_kv_shape *shape = pawl_kv_cache_shape(cache);
 
 	if (!shape->max_seq_len)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "a decode session needs a cache with capacity");
+		return pawl_fail(
+			err, PAWL_INVALID_ARGUMENT, "a decode session needs a cache with capacity");
 	if (shape->n_layers != key->n_layers || shape->n_kv_heads != key->n_kv_heads ||
 		shape->head_dim != key->head_dim || shape->max_seq_len != key->max_seq_len)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"the plan is for a cache of %" PRId64 " layers, %" PRId64 " kv heads of %" PRId64 ", %" PRId64
-			" positions, this one has %d, %" PRId64 ", %" PRId64 ", %" PRId64,
-			key->n_layers, key->n_kv_heads, key->head_dim, key->max_seq_len, shape->n_layers,
-			shape->n_kv_heads, shape->head_dim, shape->max_seq_len);
+			"the plan is for a cache of %" PRId64 " layers, %" PRId64
+			" kv heads of %" PRId64 ", %" PRId64 " positions, this one has %d, %" PRId64
+			", %" PRId64 ", %" PRId64,
+			key->n_layers, key->n_kv_heads, key->head_dim, key->max_seq_len,
+			shape->n_layers, shape->n_kv_heads, shape->head_dim, shape->max_seq_len);
 	return PAWL_OK;
 }
 
@@ -141,19 +150,23 @@ static enum pawl_status
 bind_cache(struct pawl_decode_session *s, struct pawl_kv_cache *cache, struct pawl_error *err)
 {
 	for (int32_t i = 0; i < s->kv.n_layers * s->kv.n_which; i++) {
-		struct pawl_kv_layer_id id = { i / s->kv.n_which, (enum pawl_kv_slot)(i % s->kv.n_which) };
+		struct pawl_kv_layer_id id = {
+			i / s->kv.n_which, (enum pawl_kv_slot)(i % s->kv.n_which)};
 		struct pawl_storage *storage = pawl_kv_cache_storage(cache, id);
 		enum pawl_status status;
 
 		if (!storage)
-			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "the cache has no storage for %s",
+			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+				"the cache has no storage for %s",
 				s->plan->program->slots[s->kv.slots[i]].name);
 		status = pawl_bindings_bind(s->bindings, s->kv.slots[i], storage, err);
 		if (status)
 			return status;
 		for (int32_t j = 0; j < i; j++)
-			if (pawl_storage_overlaps(storage, pawl_bindings_storage(s->bindings, s->kv.slots[j])))
-				return pawl_fail(err, PAWL_INVALID_ARGUMENT, "%s shares memory with %s",
+			if (pawl_storage_overlaps(
+				    storage, pawl_bindings_storage(s->bindings, s->kv.slots[j])))
+				return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+					"%s shares memory with %s",
 					s->plan->program->slots[s->kv.slots[i]].name,
 					s->plan->program->slots[s->kv.slots[j]].name);
 	}
@@ -163,8 +176,9 @@ bind_cache(struct pawl_decode_session *s, struct pawl_kv_cache *cache, struct pa
 }
 
 enum pawl_status
-pawl_decode_session_new(struct pawl_plan *plan, struct pawl_weights *weights, struct pawl_kv_cache *cache,
-	struct pawl_team *team, struct pawl_decode_session **out, struct pawl_error *err)
+pawl_decode_session_new(struct pawl_plan *plan, struct pawl_weights *weights,
+	struct pawl_kv_cache *cache, struct pawl_team *team, struct pawl_decode_session **out,
+	struct pawl_error *err)
 {
 	enum pawl_status status = check_cache(&plan->key, cache, err);
 	struct pawl_decode_session *s;
@@ -173,7 +187,8 @@ pawl_decode_session_new(struct pawl_plan *plan, struct pawl_weights *weights, st
 		return status;
 	s = pawl_memory_zalloc(1, sizeof(*s));
 	if (s)
-		s->kv.slots = pawl_memory_zalloc((size_t)plan->key.n_layers, PAWL_N_KV_SLOTS * sizeof(int32_t));
+		s->kv.slots = pawl_memory_zalloc(
+			(size_t)plan->key.n_layers, PAWL_N_KV_SLOTS * sizeof(int32_t));
 	if (!s || !s->kv.slots) {
 		pawl_memory_free(s);
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a decode session");
@@ -234,8 +249,8 @@ pawl_decode_session_validity(const struct pawl_decode_session *s, const struct p
 }
 
 bool
-pawl_decode_session_rebind(struct pawl_decode_session *s, const struct pawl_kv_rebind_source *source,
-	struct pawl_refusal *refusal)
+pawl_decode_session_rebind(struct pawl_decode_session *s,
+	const struct pawl_kv_rebind_source *source, struct pawl_refusal *refusal)
 {
 	return pawl_kv_rebind(s->bindings, &s->kv, source, refusal);
 }
@@ -255,8 +270,8 @@ pawl_decode_session_realize(struct pawl_decode_session *s, const struct pawl_tok
 
 	for (int i = 0; i < N_DATA; i++) {
 		if (s->data[i] >= 0 && !bytes[i])
-			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "the plan wants %s, which is not given",
-				data_names[i]);
+			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+				"the plan wants %s, which is not given", data_names[i]);
 	}
 	for (int i = 0; i < N_DATA; i++)
 		if (s->data[i] >= 0)
@@ -290,7 +305,7 @@ pawl_decode_session_refresh(struct pawl_decode_session **session, const struct p
 	const struct pawl_kv_rebind_source *source, struct pawl_invalidate on_invalidate,
 	struct pawl_counters *counters, struct pawl_disposition *out)
 {
-	*out = (struct pawl_disposition){ PAWL_SESSION_ABSENT, .verdict.field = PAWL_KEY_NONE };
+	*out = (struct pawl_disposition){PAWL_SESSION_ABSENT, .verdict.field = PAWL_KEY_NONE};
 	if (!*session)
 		return;
 	counters->validity_checks++;

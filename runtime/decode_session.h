@@ -54,8 +54,8 @@ bool pawl_decode_session_rebind(struct pawl_decode_session *session,
  * symbols.  counters->runs and bytes_bound grow.
  */
 enum pawl_status pawl_decode_session_realize(struct pawl_decode_session *session,
-	const struct pawl_token_data *data, const struct pawl_symenv *env, struct pawl_counters *counters,
-	struct pawl_error *err);
+	const struct pawl_token_data *data, const struct pawl_symenv *env,
+	struct pawl_counters *counters, struct pawl_error *err);
 
 /* Output i of the last run; valid until the next.  type may be NULL. */
 const void *pawl_decode_session_output(
@@ -68,10 +68,11 @@ const struct pawl_type *pawl_decode_session_mask_type(const struct pawl_decode_s
 
 /* What became of a session that was asked to serve a step. */
 enum pawl_disposition_kind {
-	PAWL_SESSION_ABSENT,  /* there was none */
+	PAWL_SESSION_ABSENT, /* there was none */
 	PAWL_SESSION_KEPT,
 	PAWL_SESSION_REBOUND, /* kept, on the storages of another cache */
-	PAWL_SESSION_DROPPED  /* freed: the verdict, and the refusal if rebinding was tried, say why */
+	PAWL_SESSION_DROPPED  /* freed: the verdict, and the refusal if rebinding was tried, say why
+			       */
 };
 
 struct pawl_disposition {
@@ -91,9 +92,10 @@ struct pawl_invalidate {
  * (*session becomes NULL).  The callback runs first, also before a rebind that then succeeds: it
  * drops whatever was captured over the old storages.
  */
-void pawl_decode_session_refresh(struct pawl_decode_session **session, const struct pawl_plan_key *asked,
-	const struct pawl_kv_rebind_source *source, struct pawl_invalidate on_invalidate,
-	struct pawl_counters *counters, struct pawl_disposition *out);
+void pawl_decode_session_refresh(struct pawl_decode_session **session,
+	const struct pawl_plan_key *asked, const struct pawl_kv_rebind_source *source,
+	struct pawl_invalidate on_invalidate, struct pawl_counters *counters,
+	struct pawl_disposition *out);
 
 const char *pawl_disposition_name(enum pawl_disposition_kind kind);
 

@@ -42,17 +42,20 @@ check_options(const struct pawl_model_source *source, const struct pawl_decoder_
 	struct pawl_error *err)
 {
 	if (source->n_layers < 1 || source->n_vocab < 1)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "a model of %d layers and %" PRId64 " tokens",
-			source->n_layers, source->n_vocab);
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"a model of %d layers and %" PRId64 " tokens", source->n_layers,
+			source->n_vocab);
 	if (o->prefill_chunk < 0 || o->prefill_chunk > 4096)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "a prefill chunk of %" PRId64 " tokens; 1 to 4096 are possible",
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"a prefill chunk of %" PRId64 " tokens; 1 to 4096 are possible",
 			o->prefill_chunk);
 	return PAWL_OK;
 }
 
 enum pawl_status
 pawl_decoder_new(const struct pawl_model_source *source, struct pawl_device *device,
-	const struct pawl_decoder_options *options, struct pawl_decoder **out, struct pawl_error *err)
+	const struct pawl_decoder_options *options, struct pawl_decoder **out,
+	struct pawl_error *err)
 {
 	struct pawl_kv_shape shape = {
 		.n_layers = source->n_layers,
@@ -60,7 +63,7 @@ pawl_decoder_new(const struct pawl_model_source *source, struct pawl_device *dev
 		.head_dim = source->head_dim,
 		.max_seq_len = options->capacity,
 		.dtype = options->kv_dtype,
-		.layout = { source->k_layout, PAWL_LAYOUT_ROWS },
+		.layout = {source->k_layout, PAWL_LAYOUT_ROWS},
 	};
 	enum pawl_status status = check_options(source, options, err);
 	struct pawl_decoder *d;
@@ -97,7 +100,7 @@ drop(struct held *held)
 {
 	pawl_token_buffers_release(&held->buffers);
 	pawl_decode_session_free(held->session);
-	*held = (struct held){ 0 };
+	*held = (struct held){0};
 }
 
 void
@@ -164,20 +167,22 @@ static enum pawl_status
 build_plan(struct pawl_decoder *d, const struct pawl_plan_key *key, enum pawl_logits logits,
 	enum pawl_rebuild_reason reason, struct pawl_plan **out, struct pawl_error *err)
 {
-	const struct pawl_graph_request request = { key->seq, key->max_seq_len, key->cache_dtype, logits };
+	const struct pawl_graph_request request = {
+		key->seq, key->max_seq_len, key->cache_dtype, logits};
 	const struct pawl_plan_options options = {
-		.key = *key, .no_reuse = d->options.no_reuse, .counters = counters_of(d)
-	};
+		.key = *key, .no_reuse = d->options.no_reuse, .counters = counters_of(d)};
 	struct pawl_graph *graph;
 	enum pawl_status status;
 
-	*out = d->options.plans && !d->options.replan ? pawl_plan_cache_find(d->options.plans, key) : NULL;
+	*out = d->options.plans && !d->options.replan ? pawl_plan_cache_find(d->options.plans, key)
+						      : NULL;
 	if (*out)
 		return PAWL_OK;
 	status = d->source.build(d->source.ctx, &request, &graph, err);
 	if (status)
 		return status;
-	status = pawl_plan_build(graph, pawl_inference_context_device(d->context), &options, out, err);
+	status = pawl_plan_build(
+		graph, pawl_inference_context_device(d->context), &options, out, err);
 	pawl_graph_free(graph);
 	if (status)
 		return status;
@@ -214,7 +219,8 @@ build_session(struct pawl_decoder *d, struct held *held, const struct pawl_plan_
 	if (!status)
 		status = pawl_token_buffers_init(&held->buffers, held->session, err);
 	if (!status && held->buffers.rope_width && !d->source.rope)
-		status = pawl_fail(err, PAWL_INVALID_ARGUMENT, "the graph has rope tables, the model source none");
+		status = pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"the graph has rope tables, the model source none");
 	if (status) {
 		pawl_token_buffers_release(&held->buffers);
 		pawl_decode_session_free(held->session);
@@ -242,8 +248,8 @@ ready_session(struct pawl_decoder *d, int64_t seq, enum pawl_logits logits, stru
 		held->session = NULL;
 		reason = PAWL_REBUILD_ASKED;
 	}
-	pawl_decode_session_refresh(&held->session, &key, &source, (struct pawl_invalidate){ NULL, NULL },
-		counters_of(d), &d->last);
+	pawl_decode_session_refresh(&held->session, &key, &source,
+		(struct pawl_invalidate){NULL, NULL}, counters_of(d), &d->last);
 	if (held->session)
 		return PAWL_OK;
 	if (d->last.kind == PAWL_SESSION_DROPPED)
@@ -256,8 +262,8 @@ ready_session(struct pawl_decoder *d, int64_t seq, enum pawl_logits logits, stru
 
 /* Runs n <= seq tokens and advances the cache by n. */
 static enum pawl_status
-forward(struct pawl_decoder *d, const uint32_t *tokens, int64_t n, int64_t seq, enum pawl_logits logits,
-	const float **rows, struct pawl_error *err)
+forward(struct pawl_decoder *d, const uint32_t *tokens, int64_t n, int64_t seq,
+	enum pawl_logits logits, const float **rows, struct pawl_error *err)
 {
 	enum pawl_status status = pawl_kv_cache_check_room(d->cache, seq, err);
 	struct pawl_token_data data;
@@ -269,7 +275,8 @@ forward(struct pawl_decoder *d, const uint32_t *tokens, int64_t n, int64_t seq, 
 		status = pawl_token_buffers_fill(&held->buffers, &d->source, tokens, n,
 			pawl_kv_cache_len(d->cache), &data, err);
 	if (!status)
-		status = pawl_decode_session_realize(held->session, &data, &held->buffers.env, counters_of(d), err);
+		status = pawl_decode_session_realize(
+			held->session, &data, &held->buffers.env, counters_of(d), err);
 	if (status)
 		return status;
 	pawl_kv_cache_advance(d->cache, n);
@@ -280,14 +287,16 @@ forward(struct pawl_decoder *d, const uint32_t *tokens, int64_t n, int64_t seq, 
 }
 
 static enum pawl_status
-check_tokens(const struct pawl_decoder *d, const uint32_t *tokens, int64_t n, struct pawl_error *err)
+check_tokens(
+	const struct pawl_decoder *d, const uint32_t *tokens, int64_t n, struct pawl_error *err)
 {
 	if (n < 1)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "no tokens are given");
 	for (int64_t i = 0; i < n; i++)
 		if (tokens[i] >= d->source.n_vocab)
-			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "token %" PRId64 " is %u, the model has %" PRId64,
-				i, tokens[i], d->source.n_vocab);
+			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+				"token %" PRId64 " is %u, the model has %" PRId64, i, tokens[i],
+				d->source.n_vocab);
 	return pawl_kv_cache_check_room(d->cache, n, err);
 }
 
@@ -301,8 +310,8 @@ takes_chunk(const struct pawl_decoder *d, int64_t n)
 }
 
 enum pawl_status
-pawl_decoder_prefill(struct pawl_decoder *d, const uint32_t *tokens, int64_t n, const float **logits,
-	struct pawl_error *err)
+pawl_decoder_prefill(struct pawl_decoder *d, const uint32_t *tokens, int64_t n,
+	const float **logits, struct pawl_error *err)
 {
 	int64_t before = pawl_kv_cache_len(d->cache), chunk = d->options.prefill_chunk, take;
 	enum pawl_status status = check_tokens(d, tokens, n, err);
@@ -312,7 +321,8 @@ pawl_decoder_prefill(struct pawl_decoder *d, const uint32_t *tokens, int64_t n, 
 
 		if (left > 0 && takes_chunk(d, left)) {
 			take = left < chunk ? left : chunk;
-			status = forward(d, tokens + done, take, chunk, PAWL_LOGITS_NONE, NULL, err);
+			status =
+				forward(d, tokens + done, take, chunk, PAWL_LOGITS_NONE, NULL, err);
 		} else {
 			take = 1;
 			status = forward(d, tokens + done, 1, 1, PAWL_LOGITS_LAST, logits, err);
@@ -334,7 +344,8 @@ pawl_decoder_step(
 
 enum pawl_status
 pawl_decoder_eval(struct pawl_decoder *d, const uint32_t *tokens, int64_t n,
-	enum pawl_status (*row)(void *arg, int64_t position, const float *logits, struct pawl_error *err),
+	enum pawl_status (*row)(
+		void *arg, int64_t position, const float *logits, struct pawl_error *err),
 	void *arg, struct pawl_error *err)
 {
 	int64_t before = pawl_kv_cache_len(d->cache), chunk = d->options.prefill_chunk, take;
@@ -346,7 +357,8 @@ pawl_decoder_eval(struct pawl_decoder *d, const uint32_t *tokens, int64_t n,
 
 		if (takes_chunk(d, n - done)) {
 			take = n - done < chunk ? n - done : chunk;
-			status = forward(d, tokens + done, take, chunk, PAWL_LOGITS_ALL, &rows, err);
+			status =
+				forward(d, tokens + done, take, chunk, PAWL_LOGITS_ALL, &rows, err);
 		} else {
 			take = 1;
 			status = forward(d, tokens + done, 1, 1, PAWL_LOGITS_LAST, &rows, err);
@@ -412,8 +424,9 @@ pawl_decoder_prepare(struct pawl_decoder *d, int64_t n_tokens, enum pawl_logits 
 	enum pawl_status status;
 
 	if (n_tokens < 1 || n_tokens > pawl_decoder_capacity(d))
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "a step of %" PRId64 " tokens on a cache of %" PRId64,
-			n_tokens, pawl_decoder_capacity(d));
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"a step of %" PRId64 " tokens on a cache of %" PRId64, n_tokens,
+			pawl_decoder_capacity(d));
 	status = ready_session(d, n_tokens, logits, &held, err);
 	if (!status && plan)
 		*plan = pawl_decode_session_plan(held->session);
@@ -425,7 +438,8 @@ pawl_decoder_stats(const struct pawl_decoder *d, struct pawl_decoder_stats *out)
 {
 	*out = (struct pawl_decoder_stats){
 		.counters = *pawl_inference_context_counters(d->context),
-		.kernel_compiles = pawl_device_kernel_compiles(pawl_inference_context_device(d->context)),
+		.kernel_compiles =
+			pawl_device_kernel_compiles(pawl_inference_context_device(d->context)),
 		.allocations = pawl_memory_allocations(),
 		.kv_bytes = pawl_kv_shape_bytes(pawl_kv_cache_shape(d->cache)),
 		.packed_bytes = pawl_weights_packed_bytes(d->source.weights),

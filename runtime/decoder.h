@@ -2,8 +2,8 @@
  * The driver of a model: one cache, and a held session for each number of tokens and kind of logits
  * in use.
  *
- * A prompt goes through sessions of `prefill_chunk` tokens without logits and ends in the session of
- * one token, which then serves decoding; neither drops the other.  A generation of any length
+ * A prompt goes through sessions of `prefill_chunk` tokens without logits and ends in the session
+ * of one token, which then serves decoding; neither drops the other.  A generation of any length
  * optimizes as often as there are plans: cache, chunk, single token.  A chunk that is not full
  * is filled up; what the surplus rows write lies beyond cached_len and means nothing.
  *
@@ -22,21 +22,22 @@
 struct pawl_decoder;
 
 struct pawl_decoder_options {
-	int64_t capacity;             /* positions */
-	enum pawl_dtype kv_dtype;     /* f16 or f32 */
+	int64_t capacity;         /* positions */
+	enum pawl_dtype kv_dtype; /* f16 or f32 */
 	enum pawl_precision precision;
-	int n_threads;                /* 0: pawl_default_threads */
-	int64_t prefill_chunk;        /* 0: 32 */
-	bool replan;                  /* optimize anew for every run; for comparison */
-	bool no_reuse;                /* every temporary gets memory of its own */
+	int n_threads;                 /* 0: pawl_default_threads */
+	int64_t prefill_chunk;         /* 0: 32 */
+	bool replan;                   /* optimize anew for every run; for comparison */
+	bool no_reuse;                 /* every temporary gets memory of its own */
 	struct pawl_plan_cache *plans; /* shared with other decoders, or NULL; must outlive this */
 	/* NULL, or called with each plan that was built. */
 	void (*built)(void *arg, const struct pawl_plan *plan);
 	void *arg;
 };
 
-enum pawl_status pawl_decoder_new(const struct pawl_model_source *source, struct pawl_device *device,
-	const struct pawl_decoder_options *options, struct pawl_decoder **out, struct pawl_error *err);
+enum pawl_status pawl_decoder_new(const struct pawl_model_source *source,
+	struct pawl_device *device, const struct pawl_decoder_options *options,
+	struct pawl_decoder **out, struct pawl_error *err);
 /* NULL is allowed. */
 void pawl_decoder_free(struct pawl_decoder *decoder);
 
@@ -45,8 +46,8 @@ void pawl_decoder_free(struct pawl_decoder *decoder);
  * valid until the next call.  PAWL_CAPACITY, naming both sizes, before anything is computed when
  * they do not all fit; PAWL_INVALID_ARGUMENT for an id that the model does not have.
  */
-enum pawl_status pawl_decoder_prefill(struct pawl_decoder *decoder, const uint32_t *tokens, int64_t n,
-	const float **logits, struct pawl_error *err);
+enum pawl_status pawl_decoder_prefill(struct pawl_decoder *decoder, const uint32_t *tokens,
+	int64_t n, const float **logits, struct pawl_error *err);
 /* The same for one token. */
 enum pawl_status pawl_decoder_step(
 	struct pawl_decoder *decoder, uint32_t token, const float **logits, struct pawl_error *err);
@@ -56,7 +57,8 @@ enum pawl_status pawl_decoder_step(
  * with a position and n_vocab values; a status other than PAWL_OK ends the call with it.
  */
 enum pawl_status pawl_decoder_eval(struct pawl_decoder *decoder, const uint32_t *tokens, int64_t n,
-	enum pawl_status (*row)(void *arg, int64_t position, const float *logits, struct pawl_error *err),
+	enum pawl_status (*row)(
+		void *arg, int64_t position, const float *logits, struct pawl_error *err),
 	void *arg, struct pawl_error *err);
 
 int64_t pawl_decoder_len(const struct pawl_decoder *decoder);
@@ -83,12 +85,12 @@ enum pawl_status pawl_decoder_prepare(struct pawl_decoder *decoder, int64_t n_to
 struct pawl_decoder_stats {
 	struct pawl_counters counters;
 	uint64_t kernel_compiles;
-	uint64_t allocations;   /* of the runtime in this process */
+	uint64_t allocations; /* of the runtime in this process */
 	int32_t n_sessions;
 	int64_t kv_bytes, packed_bytes;
-	double build_seconds;   /* spent on plans and on packing weights for them */
+	double build_seconds;         /* spent on plans and on packing weights for them */
 	struct pawl_disposition last; /* what became of the session at the last step */
-	char threads[160];      /* the number of threads and its reason */
+	char threads[160];            /* the number of threads and its reason */
 };
 void pawl_decoder_stats(const struct pawl_decoder *decoder, struct pawl_decoder_stats *out);
 

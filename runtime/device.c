@@ -6,8 +6,8 @@
 #include "runtime/target_load.h"
 
 enum pawl_status
-pawl_device_open(const char *name, const struct pawl_target_options *options, struct pawl_device **out,
-	struct pawl_error *err)
+pawl_device_open(const char *name, const struct pawl_target_options *options,
+	struct pawl_device **out, struct pawl_error *err)
 {
 	const struct pawl_target_api *api;
 	enum pawl_status status = pawl_target_load(name, &api, err);
@@ -63,7 +63,7 @@ pawl_device_unref(struct pawl_device *device)
 uint64_t
 pawl_device_kernel_compiles(const struct pawl_device *device)
 {
-	struct pawl_target_counters counters = { 0 };
+	struct pawl_target_counters counters = {0};
 
 	device->api->counters(device->target, &counters);
 	return counters.kernel_compiles;

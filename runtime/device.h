@@ -22,7 +22,8 @@ enum pawl_status pawl_device_open(const char *name, const struct pawl_target_opt
 	struct pawl_device **out, struct pawl_error *err);
 /* The same for a target that is linked in. */
 enum pawl_status pawl_device_new(const struct pawl_target_api *api,
-	const struct pawl_target_options *options, struct pawl_device **out, struct pawl_error *err);
+	const struct pawl_target_options *options, struct pawl_device **out,
+	struct pawl_error *err);
 
 struct pawl_device *pawl_device_ref(struct pawl_device *device);
 /* NULL is allowed. */

@@ -13,7 +13,7 @@ pawl_model_instance_id_new(void)
 {
 	static _Atomic uint64_t last;
 
-	return (struct pawl_model_instance_id){ next(&last) };
+	return (struct pawl_model_instance_id){next(&last)};
 }
 
 struct pawl_kv_alloc_id
@@ -21,7 +21,7 @@ pawl_kv_alloc_id_new(void)
 {
 	static _Atomic uint64_t last;
 
-	return (struct pawl_kv_alloc_id){ next(&last) };
+	return (struct pawl_kv_alloc_id){next(&last)};
 }
 
 uint64_t

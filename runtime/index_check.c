@@ -15,8 +15,9 @@ static bool
 is_same(const struct pawl_index_check *a, const struct pawl_index_check *b)
 {
 	return a->slot == b->slot && a->at == b->at && a->sym == b->sym && a->dtype == b->dtype &&
-		a->is_list == b->is_list && a->may_skip == b->may_skip && a->wraps == b->wraps &&
-		a->of_state == b->of_state && pawl_dim_equal(a->extent, b->extent) && a->limit == b->limit;
+	       a->is_list == b->is_list && a->may_skip == b->may_skip && a->wraps == b->wraps &&
+	       a->of_state == b->of_state && pawl_dim_equal(a->extent, b->extent) &&
+	       a->limit == b->limit;
 }
 
 static void
@@ -53,15 +54,18 @@ locate(const struct pawl_program *program, const struct pawl_step *step, int32_t
 		double start = slot->values[0];
 		int64_t extent = check->is_list ? 1 : check->extent.base;
 
-		if ((start < 0 && !check->may_skip) || (!check->wraps && start + (double)extent > (double)check->limit))
-			return pawl_fail(err, PAWL_INVALID_GRAPH, "step %s: index %" PRId64 " is outside 0 to %" PRId64,
-				step->name, (int64_t)start, check->limit);
+		if ((start < 0 && !check->may_skip) ||
+			(!check->wraps && start + (double)extent > (double)check->limit))
+			return pawl_fail(err, PAWL_INVALID_GRAPH,
+				"step %s: index %" PRId64 " is outside 0 to %" PRId64, step->name,
+				(int64_t)start, check->limit);
 		return PAWL_OK;
 	}
 	if (check->is_list && !check->of_state)
 		return PAWL_OK;
-	return pawl_fail(err, PAWL_UNSUPPORTED, "step %s: the start in %s is neither a data const nor a symbol",
-		step->name, slot->name ? slot->name : "a temporary");
+	return pawl_fail(err, PAWL_UNSUPPORTED,
+		"step %s: the start in %s is neither a data const nor a symbol", step->name,
+		slot->name ? slot->name : "a temporary");
 }
 
 static enum pawl_status
@@ -100,7 +104,7 @@ static enum pawl_status
 add_op(struct collect *c, const struct pawl_step *step, const struct pawl_step_op *op,
 	struct pawl_error *err)
 {
-	struct pawl_index_check check = { .slot = -1, .sym = -1 };
+	struct pawl_index_check check = {.slot = -1, .sym = -1};
 	const struct pawl_operand *index;
 	bool is_known;
 	enum pawl_status status;
@@ -143,7 +147,8 @@ collect(struct collect *c, struct pawl_error *err)
 			status = add_op(c, step, op, err);
 			for (int32_t j = 0; j < op->n_inputs && !status; j++)
 				if (op->inputs[j].value < 0)
-					status = add_access(c, step, &op->inputs[j].access, &op->inputs[j].type, err);
+					status = add_access(c, step, &op->inputs[j].access,
+						&op->inputs[j].type, err);
 			for (int32_t j = 0; j < op->n_outs && !status; j++)
 				status = add_access(c, step, &op->outs[j], &op->type, err);
 			if (status)
@@ -157,7 +162,7 @@ enum pawl_status
 pawl_index_checks(const struct pawl_program *program, struct pawl_index_check **out, int32_t *n,
 	struct pawl_error *err)
 {
-	struct collect c = { .program = program };
+	struct collect c = {.program = program};
 	enum pawl_status status = collect(&c, err);
 
 	if (status)
@@ -202,21 +207,24 @@ pawl_index_check_run(const struct pawl_index_check *check, const struct pawl_pro
 	const void *bytes, const int64_t *symbols, struct pawl_error *err)
 {
 	enum pawl_status beyond = check->of_state ? PAWL_CAPACITY : PAWL_INVALID_ARGUMENT;
-	const char *name = check->slot >= 0 ? program->slots[check->slot].name : program->symbols[check->sym].name;
+	const char *name = check->slot >= 0 ? program->slots[check->slot].name
+					    : program->symbols[check->sym].name;
 	int64_t extent = check->extent.base;
 
 	if (check->extent.factor)
 		extent += check->extent.factor * symbols[check->extent.sym];
 	if (!check->is_list) {
-		int64_t start = check->slot >= 0 ? load(check->dtype, (const char *)bytes + check->at, 0)
-						 : symbols[check->sym];
+		int64_t start = check->slot >= 0
+					? load(check->dtype, (const char *)bytes + check->at, 0)
+					: symbols[check->sym];
 
 		if (start < 0)
-			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "%s is %" PRId64 ", a start is not negative",
-				name, start);
+			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+				"%s is %" PRId64 ", a start is not negative", name, start);
 		if (!check->wraps && start > check->limit - extent)
 			return pawl_fail(err, beyond,
-				"%s is %" PRId64 ": %" PRId64 " more would go beyond the capacity of %" PRId64,
+				"%s is %" PRId64 ": %" PRId64
+				" more would go beyond the capacity of %" PRId64,
 				name, start, extent, check->limit);
 		return PAWL_OK;
 	}
@@ -224,7 +232,8 @@ pawl_index_check_run(const struct pawl_index_check *check, const struct pawl_pro
 		int64_t index = load(check->dtype, (const char *)bytes + check->at, i);
 
 		if (index >= check->limit || (index < 0 && !check->may_skip))
-			return pawl_fail(err, beyond, "%s[%" PRId64 "] is %" PRId64 ", outside 0 to %" PRId64, name, i,
+			return pawl_fail(err, beyond,
+				"%s[%" PRId64 "] is %" PRId64 ", outside 0 to %" PRId64, name, i,
 				index, check->limit - 1);
 	}
 	return PAWL_OK;

@@ -103,10 +103,11 @@ pawl_inference_context_insert(struct pawl_inference_context *context, const char
 	if (!entry) {
 		char *copy;
 
-		if ((context->n == context->cap && !grow(context)) || !(copy = pawl_memory_strdup(name)))
+		if ((context->n == context->cap && !grow(context)) ||
+			!(copy = pawl_memory_strdup(name)))
 			return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory to remember %s", name);
 		entry = &context->entries[context->n++];
-		*entry = (struct entry){ .name = copy };
+		*entry = (struct entry){.name = copy};
 	}
 	pawl_storage_ref(storage);
 	pawl_storage_unref(entry->storage);
@@ -158,8 +159,10 @@ bind_slot(struct pawl_inference_context *context, struct pawl_bindings *bindings
 	enum pawl_status status;
 
 	if (!storage)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "the context has no storage for %s", name);
-	if (plan->types[slot].layout != PAWL_LAYOUT_TILE16 || storage->type.layout != PAWL_LAYOUT_ROWS)
+		return pawl_fail(
+			err, PAWL_INVALID_ARGUMENT, "the context has no storage for %s", name);
+	if (plan->types[slot].layout != PAWL_LAYOUT_TILE16 ||
+		storage->type.layout != PAWL_LAYOUT_ROWS)
 		return pawl_bindings_bind(bindings, slot, storage, err);
 	status = pawl_storage_pack(
 		storage, &plan->types[slot], pawl_inference_context_team(context), &packed, err);
@@ -181,8 +184,8 @@ bind_symbols(struct pawl_symenv *env, const int64_t *symbols, struct pawl_error 
 }
 
 static enum pawl_status
-run_once(struct pawl_inference_context *context, struct pawl_bindings *bindings, const int64_t *symbols,
-	struct pawl_error *err)
+run_once(struct pawl_inference_context *context, struct pawl_bindings *bindings,
+	const int64_t *symbols, struct pawl_error *err)
 {
 	const struct pawl_program *program = pawl_bindings_plan(bindings)->program;
 	enum pawl_status status = PAWL_OK;
@@ -212,18 +215,20 @@ enum pawl_status
 pawl_realize_many(struct pawl_inference_context *context, const struct pawl_graph *graph,
 	const int64_t *symbols, struct pawl_storage **outs, struct pawl_error *err)
 {
-	struct pawl_plan_options options = { .counters = &context->counters };
+	struct pawl_plan_options options = {.counters = &context->counters};
 	struct pawl_bindings *bindings;
 	struct pawl_plan *plan;
 	enum pawl_status status = pawl_plan_build(graph, context->device, &options, &plan, err);
 
 	if (status)
 		return status;
-	status = pawl_bindings_new_with_outputs(plan, pawl_inference_context_team(context), &bindings, err);
+	status = pawl_bindings_new_with_outputs(
+		plan, pawl_inference_context_team(context), &bindings, err);
 	if (!status) {
 		status = run_once(context, bindings, symbols, err);
 		for (int32_t i = 0; i < plan->program->n_outputs && !status; i++)
-			outs[i] = pawl_storage_ref(pawl_bindings_storage(bindings, plan->program->outputs[i]));
+			outs[i] = pawl_storage_ref(
+				pawl_bindings_storage(bindings, plan->program->outputs[i]));
 		pawl_bindings_free(bindings);
 	}
 	pawl_plan_unref(plan);

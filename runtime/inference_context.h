@@ -25,8 +25,8 @@ struct pawl_team *pawl_inference_context_team(const struct pawl_inference_contex
 struct pawl_counters *pawl_inference_context_counters(struct pawl_inference_context *context);
 
 /* Takes a reference and replaces what had that name. */
-enum pawl_status pawl_inference_context_insert(struct pawl_inference_context *context, const char *name,
-	struct pawl_storage *storage, struct pawl_error *err);
+enum pawl_status pawl_inference_context_insert(struct pawl_inference_context *context,
+	const char *name, struct pawl_storage *storage, struct pawl_error *err);
 /* False when there was none of that name. */
 bool pawl_inference_context_remove(struct pawl_inference_context *context, const char *name);
 /* No reference is given; NULL when there is none. */
@@ -42,14 +42,17 @@ void pawl_inference_context_clear_persistent(struct pawl_inference_context *cont
  * that is missing); weights are packed where the plan wants it.  Names that no graph has are
  * ignored.  symbols: values for the graph's symbols in their order, NULL when it has none.
  */
-enum pawl_status pawl_realize_many(struct pawl_inference_context *context, const struct pawl_graph *graph,
-	const int64_t *symbols, struct pawl_storage **outs, struct pawl_error *err);
+enum pawl_status pawl_realize_many(struct pawl_inference_context *context,
+	const struct pawl_graph *graph, const int64_t *symbols, struct pawl_storage **outs,
+	struct pawl_error *err);
 /* The same for a graph of one output. */
-enum pawl_status pawl_realize_one(struct pawl_inference_context *context, const struct pawl_graph *graph,
-	const int64_t *symbols, struct pawl_storage **out, struct pawl_error *err);
+enum pawl_status pawl_realize_one(struct pawl_inference_context *context,
+	const struct pawl_graph *graph, const int64_t *symbols, struct pawl_storage **out,
+	struct pawl_error *err);
 
 /* Moves the session out; NULL when there is none. */
-struct pawl_decode_session *pawl_inference_context_take_session(struct pawl_inference_context *context);
+struct pawl_decode_session *pawl_inference_context_take_session(
+	struct pawl_inference_context *context);
 /* Replaces (and frees) the session there was; session may be NULL. */
 void pawl_inference_context_put_session(
 	struct pawl_inference_context *context, struct pawl_decode_session *session);

@@ -20,7 +20,7 @@ struct pawl_kv_cache {
 struct pawl_type
 pawl_kv_shape_type(const struct pawl_kv_shape *shape, enum pawl_kv_slot slot)
 {
-	const int64_t dims[] = { 1, shape->n_kv_heads, shape->max_seq_len, shape->head_dim };
+	const int64_t dims[] = {1, shape->n_kv_heads, shape->max_seq_len, shape->head_dim};
 	struct pawl_type type = pawl_type_make(shape->dtype, 4, dims);
 
 	type.layout = shape->layout[slot];
@@ -30,7 +30,8 @@ pawl_kv_shape_type(const struct pawl_kv_shape *shape, enum pawl_kv_slot slot)
 int64_t
 pawl_kv_shape_bytes(const struct pawl_kv_shape *shape)
 {
-	struct pawl_type k = pawl_kv_shape_type(shape, PAWL_KV_K), v = pawl_kv_shape_type(shape, PAWL_KV_V);
+	struct pawl_type k = pawl_kv_shape_type(shape, PAWL_KV_K),
+			 v = pawl_kv_shape_type(shape, PAWL_KV_V);
 	int64_t k_bytes = pawl_storage_bytes(&k), v_bytes = pawl_storage_bytes(&v), bytes;
 
 	if (!shape->max_seq_len || k_bytes < 0 || v_bytes < 0 ||
@@ -47,16 +48,18 @@ pawl_kv_cache_with_dims(int32_t n_layers, int64_t n_kv_heads, int64_t head_dim,
 
 	if (n_layers < 1 || n_kv_heads < 1 || head_dim < 1)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"a cache of %d layers, %" PRId64 " kv heads of %" PRId64 " has no content", n_layers,
-			n_kv_heads, head_dim);
+			"a cache of %d layers, %" PRId64 " kv heads of %" PRId64 " has no content",
+			n_layers, n_kv_heads, head_dim);
 	cache = pawl_memory_zalloc(1, sizeof(*cache));
 	if (cache)
 		cache->layers = pawl_memory_zalloc((size_t)n_layers, sizeof(*cache->layers));
 	if (!cache || !cache->layers) {
 		pawl_memory_free(cache);
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a cache of %d layers", n_layers);
+		return pawl_fail(
+			err, PAWL_OUT_OF_MEMORY, "no memory for a cache of %d layers", n_layers);
 	}
-	cache->shape = (struct pawl_kv_shape){ n_layers, n_kv_heads, head_dim, .dtype = PAWL_DTYPE_F32 };
+	cache->shape =
+		(struct pawl_kv_shape){n_layers, n_kv_heads, head_dim, .dtype = PAWL_DTYPE_F32};
 	cache->alloc_id = pawl_kv_alloc_id_new();
 	cache->location = PAWL_LOCATION_UNKNOWN;
 	*out = cache;
@@ -75,7 +78,8 @@ alloc_graph(const struct pawl_kv_shape *shape)
 			struct pawl_node *node;
 			char name[48];
 
-			snprintf(name, sizeof(name), "cache.%c.%d", slot == PAWL_KV_K ? 'k' : 'v', i);
+			snprintf(name, sizeof(name), "cache.%c.%d", slot == PAWL_KV_K ? 'k' : 'v',
+				i);
 			node = pawl_build(graph, PAWL_OP_ALLOC, name, NULL, 0, NULL, &type);
 			node = pawl_build(graph, PAWL_OP_ZERO_FILL, NULL, &node, 1, NULL, NULL);
 			if (node)
@@ -85,10 +89,12 @@ alloc_graph(const struct pawl_kv_shape *shape)
 }
 
 static enum pawl_status
-realize_layers(struct pawl_kv_cache *cache, struct pawl_inference_context *context, struct pawl_error *err)
+realize_layers(
+	struct pawl_kv_cache *cache, struct pawl_inference_context *context, struct pawl_error *err)
 {
 	int32_t n = cache->shape.n_layers * PAWL_N_KV_SLOTS;
-	struct pawl_storage **storages = pawl_memory_zalloc((size_t)n, sizeof(struct pawl_storage *));
+	struct pawl_storage **storages =
+		pawl_memory_zalloc((size_t)n, sizeof(struct pawl_storage *));
 	struct pawl_graph *graph = alloc_graph(&cache->shape);
 	enum pawl_status status;
 
@@ -96,10 +102,13 @@ realize_layers(struct pawl_kv_cache *cache, struct pawl_inference_context *conte
 		status = pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for the graph of a cache");
 	else if (graph->error.status)
 		status = pawl_fail(err,
-			graph->error.status == PAWL_OUT_OF_MEMORY ? PAWL_OUT_OF_MEMORY : PAWL_INVALID_ARGUMENT,
-			"a cache of %" PRId64 " positions: %s", cache->shape.max_seq_len, graph->error.text);
+			graph->error.status == PAWL_OUT_OF_MEMORY ? PAWL_OUT_OF_MEMORY
+								  : PAWL_INVALID_ARGUMENT,
+			"a cache of %" PRId64 " positions: %s", cache->shape.max_seq_len,
+			graph->error.text);
 	else if (graph->n_outputs != n)
-		status = pawl_fail(err, PAWL_INTERNAL, "a cache of %d tensors came out as %d", n, graph->n_outputs);
+		status = pawl_fail(err, PAWL_INTERNAL, "a cache of %d tensors came out as %d", n,
+			graph->n_outputs);
 	else
 		status = pawl_realize_many(context, graph, NULL, storages, err);
 	for (int32_t i = 0; i < n && !status; i++) {
@@ -116,19 +125,21 @@ static enum pawl_status
 check_shape(const struct pawl_kv_shape *shape, struct pawl_error *err)
 {
 	if (shape->max_seq_len < 1)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "a cache of %" PRId64 " positions has no content",
-			shape->max_seq_len);
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"a cache of %" PRId64 " positions has no content", shape->max_seq_len);
 	if (shape->dtype != PAWL_DTYPE_F16 && shape->dtype != PAWL_DTYPE_F32)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "a cache is f16 or f32, not %s",
 			pawl_dtype_name(shape->dtype));
-	if (shape->layout[PAWL_KV_K] == PAWL_LAYOUT_TILE16 || shape->layout[PAWL_KV_V] != PAWL_LAYOUT_ROWS)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "a cache has K in rows or k16 and V in rows");
+	if (shape->layout[PAWL_KV_K] == PAWL_LAYOUT_TILE16 ||
+		shape->layout[PAWL_KV_V] != PAWL_LAYOUT_ROWS)
+		return pawl_fail(
+			err, PAWL_INVALID_ARGUMENT, "a cache has K in rows or k16 and V in rows");
 	return PAWL_OK;
 }
 
 enum pawl_status
-pawl_kv_cache_with_capacity(struct pawl_inference_context *context, const struct pawl_kv_shape *shape,
-	struct pawl_kv_cache **out, struct pawl_error *err)
+pawl_kv_cache_with_capacity(struct pawl_inference_context *context,
+	const struct pawl_kv_shape *shape, struct pawl_kv_cache **out, struct pawl_error *err)
 {
 	struct pawl_kv_shape rounded = *shape;
 	struct pawl_kv_cache *cache;
@@ -136,21 +147,26 @@ pawl_kv_cache_with_capacity(struct pawl_inference_context *context, const struct
 
 	if (status)
 		return status;
-	status = pawl_kv_cache_with_dims(shape->n_layers, shape->n_kv_heads, shape->head_dim, &cache, err);
+	status = pawl_kv_cache_with_dims(
+		shape->n_layers, shape->n_kv_heads, shape->head_dim, &cache, err);
 	if (status)
 		return status;
 	if (shape->max_seq_len <= INT64_MAX - POSITIONS_ALIGN)
-		rounded.max_seq_len = (shape->max_seq_len + POSITIONS_ALIGN - 1) / POSITIONS_ALIGN * POSITIONS_ALIGN;
+		rounded.max_seq_len = (shape->max_seq_len + POSITIONS_ALIGN - 1) / POSITIONS_ALIGN *
+				      POSITIONS_ALIGN;
 	cache->shape = rounded;
 	if (pawl_kv_shape_bytes(&rounded) < 0)
 		status = pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"a cache of %" PRId64 " positions is larger than memory can be", shape->max_seq_len);
+			"a cache of %" PRId64 " positions is larger than memory can be",
+			shape->max_seq_len);
 	else
 		status = realize_layers(cache, context, err);
 	if (status) {
 		if (err && status == PAWL_OUT_OF_MEMORY)
-			pawl_error_prefix(err, "a cache of %" PRId64 " bytes (%d layers, %" PRId64 " positions)",
-				pawl_kv_shape_bytes(&rounded), rounded.n_layers, rounded.max_seq_len);
+			pawl_error_prefix(err,
+				"a cache of %" PRId64 " bytes (%d layers, %" PRId64 " positions)",
+				pawl_kv_shape_bytes(&rounded), rounded.n_layers,
+				rounded.max_seq_len);
 		pawl_kv_cache_free(cache);
 		return status;
 	}
@@ -164,7 +180,7 @@ drop_layer(struct pawl_kv_layer *layer)
 {
 	for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++)
 		pawl_storage_unref(layer->storage[slot]);
-	*layer = (struct pawl_kv_layer){ 0 };
+	*layer = (struct pawl_kv_layer){0};
 }
 
 void
@@ -228,18 +244,19 @@ bump_all(struct pawl_kv_cache *cache)
 {
 	for (int32_t i = 0; i < cache->shape.n_layers; i++)
 		for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++)
-			pawl_kv_cache_bump(cache, (struct pawl_kv_layer_id){ i, (enum pawl_kv_slot)slot });
+			pawl_kv_cache_bump(
+				cache, (struct pawl_kv_layer_id){i, (enum pawl_kv_slot)slot});
 }
 
 enum pawl_status
 pawl_kv_cache_set_layer(struct pawl_kv_cache *cache, int32_t layer, struct pawl_storage *k,
 	struct pawl_storage *v, struct pawl_error *err)
 {
-	struct pawl_kv_layer fresh = { .storage = { k, v } };
+	struct pawl_kv_layer fresh = {.storage = {k, v}};
 
 	if (!pawl_kv_cache_layer(cache, layer))
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "layer %d of a cache of %d layers", layer,
-			cache->shape.n_layers);
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "layer %d of a cache of %d layers",
+			layer, cache->shape.n_layers);
 	for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++)
 		if (fresh.storage[slot])
 			pawl_storage_ref(fresh.storage[slot]);
@@ -270,11 +287,14 @@ pawl_kv_cache_set_capacity(struct pawl_kv_cache *cache, int64_t max_seq_len, enu
 			const struct pawl_storage *storage = cache->layers[i].storage[slot];
 
 			if (!storage || !pawl_type_equal(&storage->type, &type))
-				return pawl_fail(err, PAWL_INVALID_ARGUMENT, "layer %d slot %d %s", i, slot,
-					storage ? "has another type than is declared" : "has no storage");
+				return pawl_fail(err, PAWL_INVALID_ARGUMENT, "layer %d slot %d %s",
+					i, slot,
+					storage ? "has another type than is declared"
+						: "has no storage");
 		}
 	if (cache->cached_len > max_seq_len)
-		return pawl_fail(err, PAWL_CAPACITY, "%" PRId64 " positions are cached, %" PRId64 " are declared",
+		return pawl_fail(err, PAWL_CAPACITY,
+			"%" PRId64 " positions are cached, %" PRId64 " are declared",
 			cache->cached_len, max_seq_len);
 	cache->shape = shape;
 	return PAWL_OK;
@@ -305,8 +325,9 @@ pawl_kv_cache_check_room(const struct pawl_kv_cache *cache, int64_t n, struct pa
 {
 	if (n < 0 || n > cache->shape.max_seq_len - cache->cached_len)
 		return pawl_fail(err, PAWL_CAPACITY,
-			"%" PRId64 " more positions do not fit: %" PRId64 " of %" PRId64 " are in use", n,
-			cache->cached_len, cache->shape.max_seq_len);
+			"%" PRId64 " more positions do not fit: %" PRId64 " of %" PRId64
+			" are in use",
+			n, cache->cached_len, cache->shape.max_seq_len);
 	return PAWL_OK;
 }
 
@@ -334,11 +355,12 @@ source_slot(void *ctx, int32_t layer, int which)
 {
 	if (which < 0 || which >= PAWL_N_KV_SLOTS)
 		return NULL;
-	return pawl_kv_cache_storage(ctx, (struct pawl_kv_layer_id){ layer, (enum pawl_kv_slot)which });
+	return pawl_kv_cache_storage(
+		ctx, (struct pawl_kv_layer_id){layer, (enum pawl_kv_slot)which});
 }
 
 struct pawl_kv_rebind_source
 pawl_kv_cache_source(struct pawl_kv_cache *cache)
 {
-	return (struct pawl_kv_rebind_source){ cache, source_alloc_id, source_location, source_slot };
+	return (struct pawl_kv_rebind_source){cache, source_alloc_id, source_location, source_slot};
 }

@@ -1,5 +1,6 @@
 /*
- * A contiguous KV cache: for each layer a K and a V of shape [1, n_kv_heads, max_seq_len, head_dim].
+ * A contiguous KV cache: for each layer a K and a V of shape [1, n_kv_heads, max_seq_len,
+ * head_dim].
  *
  * Storages are private: they change only through the functions below, each of which mints a new
  * allocation id, so that no plan can go on with memory it no longer serves.  What lies beyond
@@ -37,7 +38,7 @@ struct pawl_kv_layer {
 struct pawl_kv_shape {
 	int32_t n_layers;
 	int64_t n_kv_heads, head_dim;
-	int64_t max_seq_len; /* 0: no capacity */
+	int64_t max_seq_len;   /* 0: no capacity */
 	enum pawl_dtype dtype; /* f16 or f32 */
 	enum pawl_layout layout[PAWL_N_KV_SLOTS];
 };
@@ -75,7 +76,8 @@ struct pawl_location pawl_kv_cache_location(const struct pawl_kv_cache *cache);
 /* NULL when out of range. */
 const struct pawl_kv_layer *pawl_kv_cache_layer(const struct pawl_kv_cache *cache, int32_t layer);
 /* No reference is given; NULL when there is none or the id is out of range. */
-struct pawl_storage *pawl_kv_cache_storage(const struct pawl_kv_cache *cache, struct pawl_kv_layer_id id);
+struct pawl_storage *pawl_kv_cache_storage(
+	const struct pawl_kv_cache *cache, struct pawl_kv_layer_id id);
 
 /* One step of a version; nothing when the id is out of range or has no storage. */
 void pawl_kv_cache_bump(struct pawl_kv_cache *cache, struct pawl_kv_layer_id id);
@@ -84,8 +86,8 @@ void pawl_kv_cache_bump(struct pawl_kv_cache *cache, struct pawl_kv_layer_id id)
  * Replaces a layer (takes references; NULL: none).  New allocation id, location unknown.
  * PAWL_INVALID_ARGUMENT when layer is out of range.
  */
-enum pawl_status pawl_kv_cache_set_layer(struct pawl_kv_cache *cache, int32_t layer, struct pawl_storage *k,
-	struct pawl_storage *v, struct pawl_error *err);
+enum pawl_status pawl_kv_cache_set_layer(struct pawl_kv_cache *cache, int32_t layer,
+	struct pawl_storage *k, struct pawl_storage *v, struct pawl_error *err);
 
 /*
  * Declares capacity, dtype and layouts of a cache whose layers were all given by set_layer.

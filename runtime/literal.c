@@ -13,11 +13,13 @@ pawl_literal_new(const struct pawl_type *type, const double *values, uint32_t n_
 
 	if (type->layout != PAWL_LAYOUT_ROWS || pawl_dtype_is_blocked(type->dtype) ||
 		(n_values != 1 && n_values != n))
-		return pawl_fail(err, PAWL_INVALID_GRAPH, "a literal of %s has %u values for %lld elements",
+		return pawl_fail(err, PAWL_INVALID_GRAPH,
+			"a literal of %s has %u values for %lld elements",
 			pawl_dtype_name(type->dtype), n_values, (long long)n);
 	for (int i = 0; i < type->rank; i++)
 		dims[i] = type->dim[i].base;
-	status = pawl_tensor_init(&t, type->dtype, type->layout, false, type->rank, dims, &bytes, err);
+	status = pawl_tensor_init(
+		&t, type->dtype, type->layout, false, type->rank, dims, &bytes, err);
 	if (status)
 		return status;
 	status = pawl_storage_new(type, out, err);

@@ -49,7 +49,7 @@ pawl_block_init(struct pawl_block *block, int64_t n_bytes, struct pawl_error *er
 {
 	size_t n = n_bytes > 0 ? (size_t)n_bytes : 1;
 
-	*block = (struct pawl_block){ .n_bytes = (size_t)n_bytes };
+	*block = (struct pawl_block){.n_bytes = (size_t)n_bytes};
 	count();
 	if (n_bytes < 0 || n > SIZE_MAX / 2)
 		goto failed;
@@ -68,8 +68,9 @@ pawl_block_init(struct pawl_block *block, int64_t n_bytes, struct pawl_error *er
 	memset(block->bytes, 0, n);
 	return PAWL_OK;
 failed:
-	*block = (struct pawl_block){ 0 };
-	return pawl_fail(err, PAWL_OUT_OF_MEMORY, "%" PRId64 " bytes of memory could not be had", n_bytes);
+	*block = (struct pawl_block){0};
+	return pawl_fail(
+		err, PAWL_OUT_OF_MEMORY, "%" PRId64 " bytes of memory could not be had", n_bytes);
 }
 
 void
@@ -79,7 +80,7 @@ pawl_block_release(struct pawl_block *block)
 		munmap(block->bytes, block->n_mapped);
 	else
 		free(block->bytes);
-	*block = (struct pawl_block){ 0 };
+	*block = (struct pawl_block){0};
 }
 
 uint64_t

@@ -22,8 +22,8 @@ char *pawl_memory_strdup(const char *text);
  */
 struct pawl_block {
 	void *bytes;
-	size_t n_bytes;   /* as asked for */
-	size_t n_mapped;  /* 0: from the heap */
+	size_t n_bytes;  /* as asked for */
+	size_t n_mapped; /* 0: from the heap */
 };
 
 /* PAWL_OUT_OF_MEMORY names the size. */

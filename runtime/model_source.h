@@ -22,18 +22,20 @@ struct pawl_graph_request {
 struct pawl_model_source {
 	void *ctx;
 	struct pawl_weights *weights;
-	/* Over everything that build bakes into a graph apart from the request, weights included. */
+	/* Over everything that build bakes into a graph apart from the request, weights included.
+	 */
 	struct pawl_shape_key shape_key;
 	int32_t n_layers;
 	int64_t n_kv_heads, head_dim, n_vocab;
 	enum pawl_layout k_layout;
 	/*
-	 * Output 0 is f32 logits [n_tokens, n_vocab] or [1, n_vocab], unless none are asked for; the
-	 * other outputs do not matter.
+	 * Output 0 is f32 logits [n_tokens, n_vocab] or [1, n_vocab], unless none are asked for;
+	 * the other outputs do not matter.
 	 */
 	enum pawl_status (*build)(void *ctx, const struct pawl_graph_request *request,
 		struct pawl_graph **out, struct pawl_error *err);
-	/* Row of the rope tables for one position, `width` values each; NULL when the model has none. */
+	/* Row of the rope tables for one position, `width` values each; NULL when the model has
+	 * none. */
 	void (*rope)(void *ctx, int64_t position, int64_t width, float *cos, float *sin);
 };
 

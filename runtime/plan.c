@@ -20,12 +20,13 @@ optimize(struct pawl_plan *plan, const struct pawl_graph *graph,
 	const struct pawl_plan_options *options, struct pawl_error *err)
 {
 	struct pawl_optimize_options o = {
-		.facts = {
-			.precision = options->key.precision,
-			.weight_layout = weight_layout,
-			.target = plan->device,
-			.max_prologue_rows = 1,
-		},
+		.facts =
+			{
+				.precision = options->key.precision,
+				.weight_layout = weight_layout,
+				.target = plan->device,
+				.max_prologue_rows = 1,
+			},
 		.no_reuse = options->no_reuse,
 	};
 	enum pawl_status status = pawl_run_options_from_env(&o.run, err);
@@ -45,7 +46,8 @@ largest(const struct pawl_program *program, struct pawl_type type)
 		struct pawl_dim *dim = &type.dim[i];
 
 		if (dim->factor)
-			*dim = pawl_dim_const(dim->base + dim->factor * program->symbols[dim->sym].max);
+			*dim = pawl_dim_const(
+				dim->base + dim->factor * program->symbols[dim->sym].max);
 	}
 	return type;
 }
@@ -63,7 +65,8 @@ collect_points(struct pawl_plan *plan, struct pawl_error *err)
 	at = pawl_memory_zalloc((size_t)n_slots, sizeof(*at));
 	if (!plan->first_point || !plan->points || !plan->types || !at) {
 		pawl_memory_free(at);
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %d bind points", program->n_args);
+		return pawl_fail(
+			err, PAWL_OUT_OF_MEMORY, "no memory for %d bind points", program->n_args);
 	}
 	for (int32_t s = 0; s < program->n_steps; s++)
 		for (int32_t i = 0; i < program->steps[s].n_args; i++)
@@ -78,7 +81,7 @@ collect_points(struct pawl_plan *plan, struct pawl_error *err)
 
 		for (int32_t i = 0; i < step->n_args; i++)
 			plan->points[at[step->args[i].slot]++] =
-				(struct pawl_bind_point){ step->first_arg + i, step->args[i].offset };
+				(struct pawl_bind_point){step->first_arg + i, step->args[i].offset};
 	}
 	pawl_memory_free(at);
 	return PAWL_OK;
@@ -92,13 +95,14 @@ make_literals(struct pawl_plan *plan, struct pawl_error *err)
 
 	plan->literals = pawl_memory_zalloc((size_t)program->n_slots, sizeof(*plan->literals));
 	if (!plan->literals)
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %d slots", program->n_slots);
+		return pawl_fail(
+			err, PAWL_OUT_OF_MEMORY, "no memory for %d slots", program->n_slots);
 	for (int32_t i = 0; i < program->n_slots && !status; i++) {
 		const struct pawl_slot *slot = &program->slots[i];
 
 		if (slot->role == PAWL_SLOT_LITERAL)
-			status = pawl_literal_new(
-				&plan->types[i], slot->values, slot->n_values, &plan->literals[i], err);
+			status = pawl_literal_new(&plan->types[i], slot->values, slot->n_values,
+				&plan->literals[i], err);
 	}
 	return status;
 }

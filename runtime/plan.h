@@ -30,19 +30,19 @@ struct pawl_plan {
 	struct pawl_plan_key key;
 	struct pawl_optimize_report report;
 	double compile_seconds;
-	uint64_t n_kernels_compiled;     /* by the device meanwhile */
-	int32_t *first_point;            /* n_slots + 1: slot s has points first_point[s] .. [s + 1] */
-	struct pawl_bind_point *points;  /* n_args */
+	uint64_t n_kernels_compiled; /* by the device meanwhile */
+	int32_t *first_point;        /* n_slots + 1: slot s has points first_point[s] .. [s + 1] */
+	struct pawl_bind_point *points; /* n_args */
 	struct pawl_index_check *checks;
 	int32_t n_checks;
-	struct pawl_storage **literals;  /* n_slots, NULL for slots of another role */
-	struct pawl_type *types;         /* n_slots: slot types at the largest extents, static */
+	struct pawl_storage **literals; /* n_slots, NULL for slots of another role */
+	struct pawl_type *types;        /* n_slots: slot types at the largest extents, static */
 };
 
 struct pawl_plan_options {
-	struct pawl_plan_key key;         /* device is filled in */
-	bool no_reuse;                    /* as in struct pawl_optimize_options */
-	struct pawl_counters *counters;   /* optimizes is counted there; may be NULL */
+	struct pawl_plan_key key;       /* device is filled in */
+	bool no_reuse;                  /* as in struct pawl_optimize_options */
+	struct pawl_counters *counters; /* optimizes is counted there; may be NULL */
 };
 
 /*
@@ -57,6 +57,7 @@ struct pawl_plan *pawl_plan_ref(struct pawl_plan *plan);
 void pawl_plan_unref(struct pawl_plan *plan);
 
 /* The first slot of that role and name; -1 when there is none. */
-int32_t pawl_plan_find_slot(const struct pawl_plan *plan, enum pawl_slot_role role, const char *name);
+int32_t pawl_plan_find_slot(
+	const struct pawl_plan *plan, enum pawl_slot_role role, const char *name);
 
 #endif

@@ -19,7 +19,8 @@ pawl_plan_cache_new(int capacity, struct pawl_plan_cache **out, struct pawl_erro
 		cache->plans = pawl_memory_zalloc((size_t)capacity, sizeof(struct pawl_plan *));
 	if (!cache || !cache->plans) {
 		pawl_memory_free(cache);
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a cache of %d plans", capacity);
+		return pawl_fail(
+			err, PAWL_OUT_OF_MEMORY, "no memory for a cache of %d plans", capacity);
 	}
 	cache->capacity = capacity;
 	pthread_mutex_init(&cache->lock, NULL);
@@ -51,7 +52,7 @@ to_front(struct pawl_plan_cache *cache, struct pawl_plan *plan, int i)
 static int
 find(const struct pawl_plan_cache *cache, const struct pawl_plan_key *key)
 {
-	const struct pawl_kv_alloc_id any = { 0 };
+	const struct pawl_kv_alloc_id any = {0};
 	int i;
 
 	for (i = 0; i < cache->n; i++)

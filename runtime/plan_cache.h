@@ -10,12 +10,14 @@
 struct pawl_plan_cache;
 
 /* capacity >= 1 plans. */
-enum pawl_status pawl_plan_cache_new(int capacity, struct pawl_plan_cache **out, struct pawl_error *err);
+enum pawl_status pawl_plan_cache_new(
+	int capacity, struct pawl_plan_cache **out, struct pawl_error *err);
 /* NULL is allowed. */
 void pawl_plan_cache_free(struct pawl_plan_cache *cache);
 
 /* A reference to the plan whose key equals in every field; NULL when there is none. */
-struct pawl_plan *pawl_plan_cache_find(struct pawl_plan_cache *cache, const struct pawl_plan_key *key);
+struct pawl_plan *pawl_plan_cache_find(
+	struct pawl_plan_cache *cache, const struct pawl_plan_key *key);
 /* Takes a reference; the least recently used plan makes room. */
 void pawl_plan_cache_put(struct pawl_plan_cache *cache, struct pawl_plan *plan);
 

@@ -68,7 +68,8 @@ gate_open(struct gate *gate)
 {
 	atomic_fetch_add(&gate->phase, 1);
 	if (atomic_load(&gate->n_asleep))
-		syscall(SYS_futex, &gate->phase, FUTEX_WAKE_PRIVATE, PAWL_MAX_THREADS, NULL, NULL, 0);
+		syscall(SYS_futex, &gate->phase, FUTEX_WAKE_PRIVATE, PAWL_MAX_THREADS, NULL, NULL,
+			0);
 }
 
 static void
@@ -79,7 +80,8 @@ gate_wait(struct gate *gate, unsigned phase, int spins)
 			return;
 		pause_cpu();
 	}
-	/* Announced before the kernel compares the word, so that gate_open cannot miss a sleeper. */
+	/* Announced before the kernel compares the word, so that gate_open cannot miss a sleeper.
+	 */
 	atomic_fetch_add(&gate->n_asleep, 1);
 	while (atomic_load(&gate->phase) == phase)
 		syscall(SYS_futex, &gate->phase, FUTEX_WAIT_PRIVATE, phase, NULL, NULL, 0);
@@ -177,8 +179,8 @@ pawl_pool_new(int n_threads, struct pawl_pool **out, struct pawl_error *err)
 	enum pawl_status status;
 
 	if (n_threads < 1 || n_threads > PAWL_MAX_THREADS)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "%d threads asked for; 1 to %d are possible",
-			n_threads, PAWL_MAX_THREADS);
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"%d threads asked for; 1 to %d are possible", n_threads, PAWL_MAX_THREADS);
 	pthread_once(&fork_once, watch_forks);
 	status = pawl_block_init(&block, sizeof(*pool), err);
 	if (status)
@@ -189,9 +191,9 @@ pawl_pool_new(int n_threads, struct pawl_pool **out, struct pawl_error *err)
 		pawl_block_release(&block);
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %d threads", n_threads);
 	}
-	pool->team = (struct pawl_team){ n_threads, run, barrier };
+	pool->team = (struct pawl_team){n_threads, run, barrier};
 	for (int i = 0; i < n_threads - 1; i++)
-		pool->workers[i] = (struct worker){ .pool = pool, .index = i + 1 };
+		pool->workers[i] = (struct worker){.pool = pool, .index = i + 1};
 	*out = pool;
 	return PAWL_OK;
 }
@@ -210,7 +212,7 @@ pawl_pool_free(struct pawl_pool *pool)
 			pthread_join(pool->workers[i].thread, NULL);
 	}
 	pawl_memory_free(pool->workers);
-	block = (struct pawl_block){ .bytes = pool, .n_bytes = sizeof(*pool) };
+	block = (struct pawl_block){.bytes = pool, .n_bytes = sizeof(*pool)};
 	pawl_block_release(&block);
 }
 

@@ -19,10 +19,12 @@ compare(const struct pawl_storage *baked, const struct pawl_storage *incoming)
 
 static bool
 check_slot(const struct pawl_bindings *bindings, const struct pawl_kv_binding *kv,
-	const struct pawl_kv_rebind_source *source, int32_t layer, int which, struct pawl_refusal *refusal)
+	const struct pawl_kv_rebind_source *source, int32_t layer, int which,
+	struct pawl_refusal *refusal)
 {
 	struct pawl_storage *incoming = source->slot(source->ctx, layer, which);
-	struct pawl_storage *baked = pawl_bindings_storage(bindings, kv->slots[layer * kv->n_which + which]);
+	struct pawl_storage *baked =
+		pawl_bindings_storage(bindings, kv->slots[layer * kv->n_which + which]);
 
 	refusal->layer = layer;
 	refusal->which = which;
@@ -35,7 +37,8 @@ check_slot(const struct pawl_bindings *bindings, const struct pawl_kv_binding *k
 		return false;
 	}
 	refusal->kind = compare(baked, incoming);
-	if (!refusal->kind && !pawl_location_equal(incoming->location, source->location(source->ctx))) {
+	if (!refusal->kind &&
+		!pawl_location_equal(incoming->location, source->location(source->ctx))) {
 		/* The source contradicts itself, so its word proves nothing. */
 		refusal->kind = PAWL_REFUSAL_RESIDENCY_DIFFERS;
 		refusal->incoming = incoming->location;
@@ -55,8 +58,10 @@ check_alias(const struct pawl_kv_binding *kv, const struct pawl_kv_rebind_source
 
 	for (int32_t i = 1; i < n; i++)
 		for (int32_t j = 0; j < i; j++) {
-			const struct pawl_storage *a = source->slot(source->ctx, i / kv->n_which, i % kv->n_which);
-			const struct pawl_storage *b = source->slot(source->ctx, j / kv->n_which, j % kv->n_which);
+			const struct pawl_storage *a =
+				source->slot(source->ctx, i / kv->n_which, i % kv->n_which);
+			const struct pawl_storage *b =
+				source->slot(source->ctx, j / kv->n_which, j % kv->n_which);
 
 			if (pawl_storage_overlaps(a, b)) {
 				refusal->kind = PAWL_REFUSAL_ALIASED;
@@ -76,7 +81,8 @@ check(const struct pawl_bindings *bindings, const struct pawl_kv_binding *kv,
 {
 	refusal->baked = kv->location;
 	refusal->incoming = source->location(source->ctx);
-	if (refusal->incoming.space == PAWL_MEMORY_UNKNOWN || kv->location.space == PAWL_MEMORY_UNKNOWN) {
+	if (refusal->incoming.space == PAWL_MEMORY_UNKNOWN ||
+		kv->location.space == PAWL_MEMORY_UNKNOWN) {
 		refusal->kind = PAWL_REFUSAL_RESIDENCY_UNKNOWN;
 		return false;
 	}
@@ -95,7 +101,7 @@ bool
 pawl_kv_rebind(struct pawl_bindings *bindings, struct pawl_kv_binding *kv,
 	const struct pawl_kv_rebind_source *source, struct pawl_refusal *refusal)
 {
-	*refusal = (struct pawl_refusal){ PAWL_REFUSAL_NONE, .layer = -1, .which = -1 };
+	*refusal = (struct pawl_refusal){PAWL_REFUSAL_NONE, .layer = -1, .which = -1};
 	if (!check(bindings, kv, source, refusal))
 		return false;
 	for (int32_t i = 0; i < kv->n_layers * kv->n_which; i++)
@@ -130,9 +136,11 @@ type_text(char *out, size_t n, const struct pawl_type *type, int64_t bytes)
 	size_t at = (size_t)snprintf(out, n, "%s [", pawl_dtype_name(type->dtype));
 
 	for (int i = 0; i < type->rank && at < n; i++)
-		at += (size_t)snprintf(out + at, n - at, "%s%" PRId64, i ? ", " : "", type->dim[i].base);
+		at += (size_t)snprintf(
+			out + at, n - at, "%s%" PRId64, i ? ", " : "", type->dim[i].base);
 	if (at < n)
-		snprintf(out + at, n - at, "]@%s of %" PRId64 " bytes", pawl_layout_name(type->layout), bytes);
+		snprintf(out + at, n - at, "]@%s of %" PRId64 " bytes",
+			pawl_layout_name(type->layout), bytes);
 }
 
 const char *
@@ -161,12 +169,12 @@ pawl_refusal_text(const struct pawl_refusal *r, char *out, size_t n)
 	case PAWL_REFUSAL_LAYOUT_DIFFERS:
 		type_text(baked, sizeof(baked), &r->baked_type, r->baked_bytes);
 		type_text(incoming, sizeof(incoming), &r->incoming_type, r->incoming_bytes);
-		snprintf(out, n, "layer %d slot %d: %s: the plan has %s, the incoming cache %s", r->layer, r->which,
-			name, baked, incoming);
+		snprintf(out, n, "layer %d slot %d: %s: the plan has %s, the incoming cache %s",
+			r->layer, r->which, name, baked, incoming);
 		break;
 	case PAWL_REFUSAL_ALIASED:
-		snprintf(out, n, "layer %d slot %d: %s: it shares memory with layer %d slot %d", r->layer, r->which,
-			name, r->other_layer, r->other_which);
+		snprintf(out, n, "layer %d slot %d: %s: it shares memory with layer %d slot %d",
+			r->layer, r->which, name, r->other_layer, r->other_which);
 		break;
 	}
 	return out;

@@ -28,20 +28,20 @@ enum pawl_refusal_kind {
 	PAWL_REFUSAL_NONE,
 	PAWL_REFUSAL_RESIDENCY_UNKNOWN, /* of the incoming cache, or of the session's own */
 	PAWL_REFUSAL_RESIDENCY_DIFFERS,
-	PAWL_REFUSAL_MISSING_SLOT,      /* the incoming cache has no storage there */
-	PAWL_REFUSAL_UNBAKED_SLOT,      /* the session has none there */
-	PAWL_REFUSAL_STORAGE_DIFFERS,   /* dtype or byte length */
+	PAWL_REFUSAL_MISSING_SLOT,    /* the incoming cache has no storage there */
+	PAWL_REFUSAL_UNBAKED_SLOT,    /* the session has none there */
+	PAWL_REFUSAL_STORAGE_DIFFERS, /* dtype or byte length */
 	PAWL_REFUSAL_SHAPE_DIFFERS,
 	PAWL_REFUSAL_LAYOUT_DIFFERS,
-	PAWL_REFUSAL_ALIASED,           /* shares memory with another incoming slot */
+	PAWL_REFUSAL_ALIASED, /* shares memory with another incoming slot */
 	PAWL_N_REFUSALS
 };
 
 struct pawl_refusal {
 	enum pawl_refusal_kind kind;
 	int32_t layer, which;
-	int32_t other_layer, other_which;        /* ALIASED */
-	struct pawl_location baked, incoming;    /* RESIDENCY_* */
+	int32_t other_layer, other_which;           /* ALIASED */
+	struct pawl_location baked, incoming;       /* RESIDENCY_* */
 	struct pawl_type baked_type, incoming_type; /* *_DIFFERS of a slot */
 	int64_t baked_bytes, incoming_bytes;
 };

@@ -16,7 +16,7 @@ struct pawl_shape_key {
 	uint64_t value;
 };
 
-#define PAWL_SHAPE_KEY_INIT ((struct pawl_shape_key){ 0xcbf29ce484222325u })
+#define PAWL_SHAPE_KEY_INIT ((struct pawl_shape_key){0xcbf29ce484222325u})
 
 /* Plain FNV-1a. */
 void pawl_shape_key_bytes(struct pawl_shape_key *key, const void *bytes, size_t n);

@@ -31,7 +31,8 @@ storage_make(const struct pawl_type *type, struct pawl_storage **out, struct paw
 	struct pawl_storage *storage;
 
 	if (n_bytes < 0)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "a storage needs constant dims of a size that fits");
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"a storage needs constant dims of a size that fits");
 	storage = pawl_memory_zalloc(1, sizeof(*storage));
 	if (!storage)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a storage");
@@ -73,8 +74,8 @@ pawl_storage_wrap(const struct pawl_type *type, struct pawl_location location, v
 		return status;
 	if (!bytes || n_bytes < storage->n_bytes) {
 		status = pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"%" PRId64 " bytes given for a value of %" PRId64 " bytes", bytes ? n_bytes : 0,
-			storage->n_bytes);
+			"%" PRId64 " bytes given for a value of %" PRId64 " bytes",
+			bytes ? n_bytes : 0, storage->n_bytes);
 		pawl_memory_free(storage);
 		return status;
 	}
@@ -110,7 +111,7 @@ pawl_storage_overlaps(const struct pawl_storage *a, const struct pawl_storage *b
 	uintptr_t a0 = (uintptr_t)a->bytes, b0 = (uintptr_t)b->bytes;
 
 	return a->location.space == b->location.space && a->location.index == b->location.index &&
-		a0 < b0 + (uintptr_t)b->n_bytes && b0 < a0 + (uintptr_t)a->n_bytes;
+	       a0 < b0 + (uintptr_t)b->n_bytes && b0 < a0 + (uintptr_t)a->n_bytes;
 }
 
 bool

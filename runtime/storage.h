@@ -25,8 +25,8 @@ struct pawl_location {
 	int32_t index; /* of the device within its space, 0 for the host */
 };
 
-#define PAWL_LOCATION_UNKNOWN ((struct pawl_location){ PAWL_MEMORY_UNKNOWN, 0 })
-#define PAWL_LOCATION_HOST ((struct pawl_location){ PAWL_MEMORY_HOST, 0 })
+#define PAWL_LOCATION_UNKNOWN ((struct pawl_location){PAWL_MEMORY_UNKNOWN, 0})
+#define PAWL_LOCATION_HOST ((struct pawl_location){PAWL_MEMORY_HOST, 0})
 
 struct pawl_storage {
 	atomic_int n_refs;
@@ -35,7 +35,8 @@ struct pawl_storage {
 	void *bytes;
 	int64_t n_bytes;
 	struct pawl_block block; /* empty: bytes are borrowed */
-	void (*release)(void *arg, void *bytes); /* called at the end of a borrowed storage, or NULL */
+	void (*release)(
+		void *arg, void *bytes); /* called at the end of a borrowed storage, or NULL */
 	void *release_arg;
 };
 

@@ -9,7 +9,7 @@ enum pawl_status
 pawl_symenv_init(struct pawl_symenv *env, const struct pawl_program_symbol *symbols, int32_t n,
 	struct pawl_error *err)
 {
-	*env = (struct pawl_symenv){ .symbols = symbols, .n = n };
+	*env = (struct pawl_symenv){.symbols = symbols, .n = n};
 	env->values = pawl_memory_zalloc((size_t)n, sizeof(*env->values));
 	env->is_bound = pawl_memory_zalloc((size_t)n, sizeof(*env->is_bound));
 	if (!env->values || !env->is_bound) {
@@ -24,7 +24,7 @@ pawl_symenv_release(struct pawl_symenv *env)
 {
 	pawl_memory_free(env->values);
 	pawl_memory_free(env->is_bound);
-	*env = (struct pawl_symenv){ 0 };
+	*env = (struct pawl_symenv){0};
 }
 
 void
@@ -42,26 +42,29 @@ pawl_symenv_bind(struct pawl_symenv *env, int32_t symbol, int64_t value, struct 
 	const struct pawl_program_symbol *s;
 
 	if (symbol < 0 || symbol >= env->n)
-		return pawl_fail(err, PAWL_SYMBOL, "there is no symbol number %d among %d", symbol, env->n);
+		return pawl_fail(
+			err, PAWL_SYMBOL, "there is no symbol number %d among %d", symbol, env->n);
 	s = &env->symbols[symbol];
 	if (env->is_bound[symbol] && env->values[symbol] != value)
 		return pawl_fail(err, PAWL_SYMBOL,
-			"symbol %s is bound to %" PRId64 " in this step and cannot become %" PRId64, s->name,
-			env->values[symbol], value);
+			"symbol %s is bound to %" PRId64 " in this step and cannot become %" PRId64,
+			s->name, env->values[symbol], value);
 	if (value < s->min || value > s->max)
 		return pawl_fail(err, PAWL_SYMBOL,
-			"symbol %s = %" PRId64 " is outside its range %" PRId64 " to %" PRId64, s->name, value,
-			s->min, s->max);
+			"symbol %s = %" PRId64 " is outside its range %" PRId64 " to %" PRId64,
+			s->name, value, s->min, s->max);
 	if (s->multiple > 1 && value % s->multiple)
-		return pawl_fail(err, PAWL_SYMBOL, "symbol %s = %" PRId64 " is not a multiple of %" PRId64,
-			s->name, value, s->multiple);
+		return pawl_fail(err, PAWL_SYMBOL,
+			"symbol %s = %" PRId64 " is not a multiple of %" PRId64, s->name, value,
+			s->multiple);
 	env->values[symbol] = value;
 	env->is_bound[symbol] = true;
 	return PAWL_OK;
 }
 
 enum pawl_status
-pawl_symenv_bind_name(struct pawl_symenv *env, const char *name, int64_t value, struct pawl_error *err)
+pawl_symenv_bind_name(
+	struct pawl_symenv *env, const char *name, int64_t value, struct pawl_error *err)
 {
 	for (int32_t i = 0; i < env->n; i++)
 		if (!strcmp(env->symbols[i].name, name))
@@ -73,9 +76,11 @@ enum pawl_status
 pawl_symenv_get(const struct pawl_symenv *env, int32_t symbol, int64_t *out, struct pawl_error *err)
 {
 	if (symbol < 0 || symbol >= env->n)
-		return pawl_fail(err, PAWL_SYMBOL, "there is no symbol number %d among %d", symbol, env->n);
+		return pawl_fail(
+			err, PAWL_SYMBOL, "there is no symbol number %d among %d", symbol, env->n);
 	if (!env->is_bound[symbol])
-		return pawl_fail(err, PAWL_SYMBOL, "symbol %s is unbound", env->symbols[symbol].name);
+		return pawl_fail(
+			err, PAWL_SYMBOL, "symbol %s is unbound", env->symbols[symbol].name);
 	*out = env->values[symbol];
 	return PAWL_OK;
 }
@@ -85,6 +90,7 @@ pawl_symenv_check_bound(const struct pawl_symenv *env, struct pawl_error *err)
 {
 	for (int32_t i = 0; i < env->n; i++)
 		if (!env->is_bound[i])
-			return pawl_fail(err, PAWL_SYMBOL, "symbol %s is unbound", env->symbols[i].name);
+			return pawl_fail(
+				err, PAWL_SYMBOL, "symbol %s is unbound", env->symbols[i].name);
 	return PAWL_OK;
 }

@@ -11,15 +11,16 @@
 #include "passes/step.h"
 
 struct pawl_symenv {
-	const struct pawl_program_symbol *symbols; /* n; belong to the plan, which must outlive this */
+	const struct pawl_program_symbol
+		*symbols; /* n; belong to the plan, which must outlive this */
 	int32_t n;
 	int64_t *values;
 	bool *is_bound;
 };
 
 /* PAWL_OUT_OF_MEMORY. */
-enum pawl_status pawl_symenv_init(struct pawl_symenv *env, const struct pawl_program_symbol *symbols, int32_t n,
-	struct pawl_error *err);
+enum pawl_status pawl_symenv_init(struct pawl_symenv *env,
+	const struct pawl_program_symbol *symbols, int32_t n, struct pawl_error *err);
 void pawl_symenv_release(struct pawl_symenv *env);
 /* Unbinds all. */
 void pawl_symenv_clear(struct pawl_symenv *env);

@@ -95,12 +95,14 @@ open_module(const char *name, const struct pawl_target_api **out, struct pawl_er
 		return pawl_fail(err, PAWL_ENVIRONMENT, "target %s: %s", name, dlerror());
 	*(void **)&query = dlsym(handle, "pawl_target_query");
 	if (!query)
-		return pawl_fail(err, PAWL_ENVIRONMENT, "target %s: %s is no target: it has no pawl_target_query",
-			name, path);
+		return pawl_fail(err, PAWL_ENVIRONMENT,
+			"target %s: %s is no target: it has no pawl_target_query", name, path);
 	api = query();
-	if (api->size < offsetof(struct pawl_target_api, name) || strcmp(api->build_id, pawl_build_id))
-		return pawl_fail(err, PAWL_ENVIRONMENT, "target %s: %s is of build %s, this library of build %s",
-			name, path, api->size < offsetof(struct pawl_target_api, name) ? "?" : api->build_id,
+	if (api->size < offsetof(struct pawl_target_api, name) ||
+		strcmp(api->build_id, pawl_build_id))
+		return pawl_fail(err, PAWL_ENVIRONMENT,
+			"target %s: %s is of build %s, this library of build %s", name, path,
+			api->size < offsetof(struct pawl_target_api, name) ? "?" : api->build_id,
 			pawl_build_id);
 	*out = api;
 	return PAWL_OK;
@@ -114,14 +116,16 @@ pawl_target_load(const char *name, const struct pawl_target_api **out, struct pa
 
 	if (!is_name(name))
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"a target is named by small letters, digits and underscores, not \"%.40s\"", name);
+			"a target is named by small letters, digits and underscores, not \"%.40s\"",
+			name);
 	pthread_mutex_lock(&lock);
 	for (module = modules; module && strcmp(module->name, name); module = module->next)
 		continue;
 	if (!module) {
 		module = pawl_memory_zalloc(1, sizeof(*module));
 		if (!module) {
-			status = pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for target %s", name);
+			status =
+				pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for target %s", name);
 			goto done;
 		}
 		snprintf(module->name, sizeof(module->name), "%s", name);

@@ -22,7 +22,7 @@ pawl_token_buffers_init(struct pawl_token_buffers *b, const struct pawl_decode_s
 	const struct pawl_program *program = plan->program;
 	size_t n = (size_t)plan->key.seq, width = (size_t)pawl_decode_session_rope_width(session);
 
-	*b = (struct pawl_token_buffers){ .seq = plan->key.seq, .rope_width = (int64_t)width };
+	*b = (struct pawl_token_buffers){.seq = plan->key.seq, .rope_width = (int64_t)width};
 	b->ids = pawl_memory_zalloc(n, sizeof(*b->ids));
 	b->cos = pawl_memory_zalloc(n * width, sizeof(*b->cos));
 	b->sin = pawl_memory_zalloc(n * width, sizeof(*b->sin));
@@ -32,7 +32,8 @@ pawl_token_buffers_init(struct pawl_token_buffers *b, const struct pawl_decode_s
 	}
 	if (!b->ids || !b->cos || !b->sin || (mask && !b->mask)) {
 		pawl_token_buffers_release(b);
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for the token data of %lld tokens", (long long)n);
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY,
+			"no memory for the token data of %lld tokens", (long long)n);
 	}
 	b->cached_len = find_symbol(program, "cached_len");
 	b->attended_len = find_symbol(program, "attended_len");
@@ -47,7 +48,7 @@ pawl_token_buffers_release(struct pawl_token_buffers *b)
 	pawl_memory_free(b->sin);
 	pawl_memory_free(b->cos);
 	pawl_memory_free(b->ids);
-	*b = (struct pawl_token_buffers){ 0 };
+	*b = (struct pawl_token_buffers){0};
 }
 
 /* Row q sees positions 0 .. position + q. */
@@ -64,8 +65,10 @@ fill_mask(struct pawl_token_buffers *b, int64_t position)
 			if (b->mask_type.dtype == PAWL_DTYPE_F32)
 				((uint32_t *)b->mask)[i] = is_seen ? 0 : 0xff800000u;
 			else
-				((uint16_t *)b->mask)[i] =
-					is_seen ? 0 : b->mask_type.dtype == PAWL_DTYPE_F16 ? 0xfc00 : 0xff80;
+				((uint16_t *)b->mask)[i] = is_seen ? 0
+							   : b->mask_type.dtype == PAWL_DTYPE_F16
+								   ? 0xfc00
+								   : 0xff80;
 		}
 }
 
@@ -79,8 +82,8 @@ pawl_token_buffers_fill(struct pawl_token_buffers *b, const struct pawl_model_so
 	for (int64_t i = 0; i < b->seq; i++) {
 		b->ids[i] = i < n ? tokens[i] : 0;
 		if (b->rope_width)
-			source->rope(source->ctx, position + i, b->rope_width, b->cos + i * b->rope_width,
-				b->sin + i * b->rope_width);
+			source->rope(source->ctx, position + i, b->rope_width,
+				b->cos + i * b->rope_width, b->sin + i * b->rope_width);
 	}
 	b->offset = position;
 	if (b->mask)
@@ -90,6 +93,6 @@ pawl_token_buffers_fill(struct pawl_token_buffers *b, const struct pawl_model_so
 		status = pawl_symenv_bind(&b->env, b->cached_len, position, err);
 	if (!status && b->attended_len >= 0)
 		status = pawl_symenv_bind(&b->env, b->attended_len, position + b->seq, err);
-	*data = (struct pawl_token_data){ b->ids, b->cos, b->sin, b->mask, &b->offset };
+	*data = (struct pawl_token_data){b->ids, b->cos, b->sin, b->mask, &b->offset};
 	return status;
 }

@@ -16,11 +16,11 @@ struct pawl_plan_key {
 	int64_t max_seq_len; /* capacity of the cache; 0: a cache without storage, fits no plan */
 	int64_t n_layers;    /* of the model, not of the cache */
 	enum pawl_dtype cache_dtype;
-	uint64_t shape_key;  /* runtime/shape_key.h */
+	uint64_t shape_key; /* runtime/shape_key.h */
 	enum pawl_precision precision;
 	int64_t n_kv_heads, head_dim;
 	enum pawl_layout k_layout, v_layout;
-	uint64_t device;     /* id of runtime/device.h */
+	uint64_t device; /* id of runtime/device.h */
 };
 
 enum pawl_key_field {
@@ -33,7 +33,8 @@ enum pawl_key_field {
 
 enum pawl_validity {
 	PAWL_VALID,              /* may serve as is */
-	PAWL_ALLOCATION_CHANGED, /* only the identity of the cache differs: rebinding may be tried */
+	PAWL_ALLOCATION_CHANGED, /* only the identity of the cache differs: rebinding may be tried
+				  */
 	PAWL_PLAN_STALE          /* a structural field differs, whatever the allocation: rebuild */
 };
 
@@ -44,8 +45,9 @@ struct pawl_verdict {
 };
 
 /* The one place of comparison.  Structural fields first, in table order, the allocation last. */
-struct pawl_verdict pawl_plan_validity(const struct pawl_plan_key *held, struct pawl_kv_alloc_id held_alloc,
-	const struct pawl_plan_key *asked, struct pawl_kv_alloc_id asked_alloc);
+struct pawl_verdict pawl_plan_validity(const struct pawl_plan_key *held,
+	struct pawl_kv_alloc_id held_alloc, const struct pawl_plan_key *asked,
+	struct pawl_kv_alloc_id asked_alloc);
 
 const char *pawl_validity_name(enum pawl_validity validity);
 /* "max_seq_len"; "none" for PAWL_KEY_NONE. */

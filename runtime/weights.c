@@ -92,20 +92,21 @@ pack_part(void *arg, int thread, int n_threads)
 	const struct packing *packing = arg;
 	int64_t n = packing->type->dim[0].base, k = packing->type->dim[1].base, first, last;
 
-	pawl_pool_range((n + PAWL_TILE_ROWS - 1) / PAWL_TILE_ROWS, thread, n_threads, &first, &last);
+	pawl_pool_range(
+		(n + PAWL_TILE_ROWS - 1) / PAWL_TILE_ROWS, thread, n_threads, &first, &last);
 	pawl_pack_tiles(packing->type->dtype, n, k, packing->rows, packing->dest, first, last);
 }
 
 enum pawl_status
-pawl_storage_pack(const struct pawl_storage *rows, const struct pawl_type *type, struct pawl_team *team,
-	struct pawl_storage **out, struct pawl_error *err)
+pawl_storage_pack(const struct pawl_storage *rows, const struct pawl_type *type,
+	struct pawl_team *team, struct pawl_storage **out, struct pawl_error *err)
 {
-	struct packing packing = { .type = type, .rows = rows->bytes };
+	struct packing packing = {.type = type, .rows = rows->bytes};
 	enum pawl_status status;
 
-	if (type->layout != PAWL_LAYOUT_TILE16 || type->rank != 2 || rows->type.layout != PAWL_LAYOUT_ROWS ||
-		rows->type.dtype != type->dtype || !pawl_type_same_dims(&rows->type, type) ||
-		pawl_storage_bytes(type) < 0)
+	if (type->layout != PAWL_LAYOUT_TILE16 || type->rank != 2 ||
+		rows->type.layout != PAWL_LAYOUT_ROWS || rows->type.dtype != type->dtype ||
+		!pawl_type_same_dims(&rows->type, type) || pawl_storage_bytes(type) < 0)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "%s cannot be packed as %s",
 			pawl_dtype_name(rows->type.dtype), pawl_layout_name(type->layout));
 	status = pawl_storage_new(type, out, err);
@@ -126,7 +127,8 @@ dims_text(char *out, size_t n, const struct pawl_type *type)
 
 	*out = '\0';
 	for (int i = 0; i < type->rank && at < n; i++)
-		at += (size_t)snprintf(out + at, n - at, "%s%" PRId64, i ? ", " : "", type->dim[i].base);
+		at += (size_t)snprintf(
+			out + at, n - at, "%s%" PRId64, i ? ", " : "", type->dim[i].base);
 }
 
 /* The weight as its source has it, borrowed. */
@@ -135,7 +137,7 @@ borrow(struct pawl_weights *weights, const char *name, const struct pawl_type *w
 	struct pawl_storage **out, struct pawl_error *err)
 {
 	char have[128], want[128];
-	struct pawl_weight weight = { 0 };
+	struct pawl_weight weight = {0};
 	struct pawl_type type;
 	enum pawl_status status = weights->source.find(weights->source.ctx, name, &weight, err);
 
@@ -145,12 +147,13 @@ borrow(struct pawl_weights *weights, const char *name, const struct pawl_type *w
 	if (type.dtype != wanted->dtype || !pawl_type_same_dims(&type, wanted)) {
 		dims_text(have, sizeof(have), &type);
 		dims_text(want, sizeof(want), wanted);
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "weight %s is %s [%s], the graph wants %s [%s]", name,
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"weight %s is %s [%s], the graph wants %s [%s]", name,
 			pawl_dtype_name(type.dtype), have, pawl_dtype_name(wanted->dtype), want);
 	}
 	/* A plan only reads weights; storage has no const bytes since caches share the type. */
-	return pawl_storage_wrap(&type, PAWL_LOCATION_HOST, (void *)(uintptr_t)weight.bytes, weight.n_bytes,
-		NULL, NULL, out, err);
+	return pawl_storage_wrap(&type, PAWL_LOCATION_HOST, (void *)(uintptr_t)weight.bytes,
+		weight.n_bytes, NULL, NULL, out, err);
 }
 
 static enum pawl_status
@@ -193,8 +196,10 @@ pawl_weights_bind(struct pawl_weights *weights, const char *name, const struct p
 		entry = pawl_memory_zalloc(1, sizeof(*entry));
 		if (entry)
 			entry->name = pawl_memory_strdup(name);
-		status = entry && entry->name ? make(weights, name, type, team, &entry->storage, err)
-					      : pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for weight %s", name);
+		status = entry && entry->name
+				 ? make(weights, name, type, team, &entry->storage, err)
+				 : pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for weight %s",
+					   name);
 		if (status) {
 			if (entry)
 				pawl_memory_free(entry->name);

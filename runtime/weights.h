@@ -43,8 +43,8 @@ void pawl_weights_unref(struct pawl_weights *weights);
 struct pawl_model_instance_id pawl_weights_id(const struct pawl_weights *weights);
 
 /*
- * The weight `name` as exactly this type; the caller gets a reference.  team packs (NULL: the caller
- * alone).  PAWL_INVALID_ARGUMENT when type or dims differ from the source's, naming both.
+ * The weight `name` as exactly this type; the caller gets a reference.  team packs (NULL: the
+ * caller alone).  PAWL_INVALID_ARGUMENT when type or dims differ from the source's, naming both.
  */
 enum pawl_status pawl_weights_bind(struct pawl_weights *weights, const char *name,
 	const struct pawl_type *type, struct pawl_team *team, struct pawl_storage **out,

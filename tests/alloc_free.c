@@ -1,6 +1,6 @@
 /*
- * A rebind token allocates nothing: every allocating function of libc is counted from the moment the
- * sessions are built.  A program of its own, since it replaces malloc.
+ * A rebind token allocates nothing: every allocating function of libc is counted from the moment
+ * the sessions are built.  A program of its own, since it replaces malloc.
  */
 #include "tests/decoding.h"
 
@@ -75,14 +75,14 @@ free(void *memory)
 	__libc_free(memory);
 }
 
-static const char *const targets[] = { "ref", "cpu" };
+static const char *const targets[] = {"ref", "cpu"};
 static int n_targets_run;
 
 /* Whether that target is built here; the reference always is. */
 static bool
 has_target(const char *name)
 {
-	struct pawl_error err = { 0 };
+	struct pawl_error err = {0};
 	struct pawl_device *device;
 
 	if (pawl_device_open(name, NULL, &device, &err)) {
@@ -98,7 +98,7 @@ START_TEST(rebind_tokens_allocate_nothing)
 	struct pawl_tiny_options tiny = pawl_tiny_defaults();
 	struct pawl_decoder_options options = pawl_test_decoder_options();
 	struct pawl_tiny_model *model = pawl_tiny_model_new(&tiny);
-	struct pawl_error err = { 0 };
+	struct pawl_error err = {0};
 	struct pawl_device *device;
 	struct pawl_decoder *decoder;
 	struct pawl_decoder_stats stats;
@@ -116,7 +116,8 @@ START_TEST(rebind_tokens_allocate_nothing)
 	options.n_threads = 2;
 	before = atomic_load(&n_allocations);
 	ck_assert_int_eq(
-		pawl_decoder_new(pawl_tiny_model_source(model), device, &options, &decoder, &err), PAWL_OK);
+		pawl_decoder_new(pawl_tiny_model_source(model), device, &options, &decoder, &err),
+		PAWL_OK);
 	for (int i = 0; i < 64; i++)
 		tokens[i] = pawl_test_token(1, i);
 	ck_assert_int_eq(pawl_decoder_prefill(decoder, tokens, 20, &logits, &err), PAWL_OK);
@@ -143,7 +144,8 @@ START_TEST(rebind_tokens_allocate_nothing)
 	ck_assert(sum == sum);
 	pawl_decoder_stats(decoder, &stats);
 	ck_assert_uint_eq(stats.counters.optimizes, 3);
-	printf("%s: %lu allocations to build 3 plans, %lu for 40 tokens\n", targets[_i], built, after - between);
+	printf("%s: %lu allocations to build 3 plans, %lu for 40 tokens\n", targets[_i], built,
+		after - between);
 	n_targets_run++;
 	pawl_decoder_free(decoder);
 	pawl_device_unref(device);
@@ -159,7 +161,8 @@ main(void)
 	SRunner *runner = srunner_create(suite);
 	int failed;
 
-	tcase_add_loop_test(tcase, rebind_tokens_allocate_nothing, 0, sizeof(targets) / sizeof(targets[0]));
+	tcase_add_loop_test(
+		tcase, rebind_tokens_allocate_nothing, 0, sizeof(targets) / sizeof(targets[0]));
 	suite_add_tcase(suite, tcase);
 	srunner_set_fork_status(runner, CK_NOFORK);
 	srunner_run_all(runner, CK_ENV);

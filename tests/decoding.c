@@ -9,7 +9,7 @@ struct pawl_device *
 pawl_test_device(void)
 {
 	static struct pawl_device *device;
-	struct pawl_error err = { 0 };
+	struct pawl_error err = {0};
 
 	if (!device && pawl_device_open("ref", NULL, &device, &err))
 		ck_abort_msg("%s", err.text);
@@ -31,10 +31,11 @@ pawl_test_decoder_options(void)
 struct pawl_decoder *
 pawl_test_decoder(const struct pawl_tiny_model *model, const struct pawl_decoder_options *options)
 {
-	struct pawl_error err = { 0 };
+	struct pawl_error err = {0};
 	struct pawl_decoder *decoder;
 
-	if (pawl_decoder_new(pawl_tiny_model_source(model), pawl_test_device(), options, &decoder, &err))
+	if (pawl_decoder_new(
+		    pawl_tiny_model_source(model), pawl_test_device(), options, &decoder, &err))
 		ck_abort_msg("%s", err.text);
 	return decoder;
 }
@@ -48,7 +49,7 @@ pawl_test_token(unsigned seed, int64_t i)
 const float *
 pawl_test_prefill(struct pawl_decoder *decoder, unsigned seed, int64_t first, int64_t n)
 {
-	struct pawl_error err = { 0 };
+	struct pawl_error err = {0};
 	const float *logits = NULL;
 	uint32_t tokens[256];
 
@@ -64,7 +65,7 @@ pawl_test_prefill(struct pawl_decoder *decoder, unsigned seed, int64_t first, in
 const float *
 pawl_test_step(struct pawl_decoder *decoder, unsigned seed, int64_t i)
 {
-	struct pawl_error err = { 0 };
+	struct pawl_error err = {0};
 	const float *logits = NULL;
 
 	if (pawl_decoder_step(decoder, pawl_test_token(seed, i), &logits, &err))
@@ -119,7 +120,8 @@ pawl_test_cache_digest(const struct pawl_kv_cache *cache)
 			pawl_shape_key_u64(&key, layer->version[slot]);
 			pawl_shape_key_u64(&key, (uintptr_t)storage);
 			if (storage)
-				pawl_shape_key_bytes(&key, storage->bytes, (size_t)storage->n_bytes);
+				pawl_shape_key_bytes(
+					&key, storage->bytes, (size_t)storage->n_bytes);
 		}
 	return key.value;
 }

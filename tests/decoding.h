@@ -19,7 +19,8 @@ struct pawl_decoder *pawl_test_decoder(
 /* Token i of sequence `seed`, below n_vocab = 40. */
 uint32_t pawl_test_token(unsigned seed, int64_t i);
 /* Appends tokens first .. first + n - 1 of a sequence; the logits after the last. */
-const float *pawl_test_prefill(struct pawl_decoder *decoder, unsigned seed, int64_t first, int64_t n);
+const float *pawl_test_prefill(
+	struct pawl_decoder *decoder, unsigned seed, int64_t first, int64_t n);
 const float *pawl_test_step(struct pawl_decoder *decoder, unsigned seed, int64_t i);
 
 /* malloc'ed copy of one row. */
@@ -28,8 +29,8 @@ float *pawl_test_keep(const struct pawl_decoder *decoder, const float *logits);
 bool pawl_test_same(const struct pawl_decoder *decoder, const float *a, const float *b);
 
 /* The logits of a fresh decoder after the first n tokens of a sequence; malloc'ed. */
-float *pawl_test_fresh(const struct pawl_tiny_model *model, const struct pawl_decoder_options *options,
-	unsigned seed, int64_t n);
+float *pawl_test_fresh(const struct pawl_tiny_model *model,
+	const struct pawl_decoder_options *options, unsigned seed, int64_t n);
 
 /* FNV-1a over the bytes of every storage of a cache, its length, versions and ids. */
 uint64_t pawl_test_cache_digest(const struct pawl_kv_cache *cache);

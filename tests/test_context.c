@@ -14,7 +14,8 @@ static struct pawl_error err;
 static void
 begin(void)
 {
-	ck_assert_int_eq(pawl_inference_context_new(pawl_test_device(), 1, &context, &err), PAWL_OK);
+	ck_assert_int_eq(
+		pawl_inference_context_new(pawl_test_device(), 1, &context, &err), PAWL_OK);
 	graph = pawl_graph_new("test");
 	ck_assert_ptr_nonnull(graph);
 }
@@ -59,7 +60,8 @@ insert(const char *name, int64_t n, float first, float second)
 
 START_TEST(one_output)
 {
-	struct pawl_node *a = constant(PAWL_ROLE_DATA, "a", 2), *b = constant(PAWL_ROLE_WEIGHT, "b", 2);
+	struct pawl_node *a = constant(PAWL_ROLE_DATA, "a", 2),
+			 *b = constant(PAWL_ROLE_WEIGHT, "b", 2);
 	struct pawl_storage *out = NULL, *again;
 	float *y;
 
@@ -115,7 +117,8 @@ END_TEST
 /* x is read after y has overwritten it in list order: a program must not see the new bytes. */
 START_TEST(the_in_place_hazard)
 {
-	struct pawl_node *x = constant(PAWL_ROLE_KV, "x", 2), *s = constant(PAWL_ROLE_DATA, "s", 2), *y, *z;
+	struct pawl_node *x = constant(PAWL_ROLE_KV, "x", 2), *s = constant(PAWL_ROLE_DATA, "s", 2),
+			 *y, *z;
 	struct pawl_storage *outs[2];
 	const float *old, *new;
 	struct pawl_storage *state;
@@ -144,7 +147,8 @@ END_TEST
 START_TEST(literals_and_outputs_that_are_inputs)
 {
 	struct pawl_type type = floats(2);
-	struct pawl_node *a = constant(PAWL_ROLE_DATA, "a", 2), *half = pawl_build_splat(graph, &type, 0.5);
+	struct pawl_node *a = constant(PAWL_ROLE_DATA, "a", 2),
+			 *half = pawl_build_splat(graph, &type, 0.5);
 	struct pawl_storage *outs[2];
 
 	insert("a", 2, 6, 8);
@@ -165,10 +169,12 @@ START_TEST(storages_of_another_type)
 {
 	struct pawl_storage *out;
 
-	pawl_graph_add_output(graph, pawl_build_unary(graph, PAWL_OP_NEG, constant(PAWL_ROLE_DATA, "a", 2)));
+	pawl_graph_add_output(
+		graph, pawl_build_unary(graph, PAWL_OP_NEG, constant(PAWL_ROLE_DATA, "a", 2)));
 	insert("a", 1, 6, 0);
 	ck_assert_int_eq(pawl_realize_one(context, graph, NULL, &out, &err), PAWL_INVALID_ARGUMENT);
-	ck_assert_str_eq(err.text, "a: the plan wants f32@rows of 8 bytes, the storage is f32@rows of 4");
+	ck_assert_str_eq(
+		err.text, "a: the plan wants f32@rows of 8 bytes, the storage is f32@rows of 4");
 }
 END_TEST
 
@@ -207,8 +213,9 @@ END_TEST
 
 START_TEST(rows_by_index)
 {
-	const int64_t dims[] = { 4, 2 }, slab[] = { 2, 2 }, two = 2;
-	struct pawl_type type = pawl_type_make(PAWL_DTYPE_F32, 2, dims), rows = pawl_type_make(PAWL_DTYPE_F32, 2, slab);
+	const int64_t dims[] = {4, 2}, slab[] = {2, 2}, two = 2;
+	struct pawl_type type = pawl_type_make(PAWL_DTYPE_F32, 2, dims),
+			 rows = pawl_type_make(PAWL_DTYPE_F32, 2, slab);
 	struct pawl_type list = pawl_type_make(PAWL_DTYPE_I64, 1, &two);
 	struct pawl_storage *storage, *out, *state;
 	struct pawl_node *in[3];
@@ -218,7 +225,8 @@ START_TEST(rows_by_index)
 	in[0] = pawl_build_const(graph, PAWL_ROLE_KV, "x", &type);
 	in[1] = pawl_build_const(graph, PAWL_ROLE_DATA, "rows", &rows);
 	in[2] = pawl_build_const(graph, PAWL_ROLE_DATA, "index", &list);
-	pawl_graph_add_output(graph, pawl_build(graph, PAWL_OP_WRITE_ROWS, NULL, in, 3, NULL, NULL));
+	pawl_graph_add_output(
+		graph, pawl_build(graph, PAWL_OP_WRITE_ROWS, NULL, in, 3, NULL, NULL));
 	ck_assert_str_eq(graph->error.text, "");
 	ck_assert_int_eq(pawl_storage_new(&type, &state, &err), PAWL_OK);
 	pawl_inference_context_insert(context, "x", state, &err);

@@ -63,10 +63,12 @@ START_TEST(a_generation_optimizes_once_a_plan)
 	ck_assert_uint_eq(pawl_counters_rebuilds(&after.counters), 0);
 	ck_assert_uint_eq(after.counters.rebinds, 0);
 	ck_assert_uint_eq(after.counters.tokens, 20u + (unsigned)n);
-	ck_assert_uint_eq(after.counters.validity_checks - before.counters.validity_checks, (unsigned)n);
+	ck_assert_uint_eq(
+		after.counters.validity_checks - before.counters.validity_checks, (unsigned)n);
 	ck_assert_uint_eq(after.counters.verdicts[PAWL_VALID], after.counters.validity_checks);
 	ck_assert_uint_eq(after.counters.runs - before.counters.runs, (unsigned)n);
-	ck_assert_uint_eq(after.counters.bytes_bound - before.counters.bytes_bound, (unsigned)n * STEP_BYTES);
+	ck_assert_uint_eq(
+		after.counters.bytes_bound - before.counters.bytes_bound, (unsigned)n * STEP_BYTES);
 	ck_assert_uint_eq(after.kernel_compiles, before.kernel_compiles);
 	ck_assert_uint_eq(after.allocations, before.allocations);
 	ck_assert_int_eq(after.last.kind, PAWL_SESSION_KEPT);
@@ -93,7 +95,7 @@ END_TEST
 
 START_TEST(chunks_do_not_matter)
 {
-	static const int64_t chunks[] = { 1, 3, 8, 32 };
+	static const int64_t chunks[] = {1, 3, 8, 32};
 	struct pawl_decoder *one;
 	float *expected;
 
@@ -159,9 +161,11 @@ START_TEST(held_equals_replanned)
 
 	options.replan = true;
 	replanned = pawl_test_decoder(model, &options);
-	ck_assert(pawl_test_same(held, pawl_test_prefill(held, 1, 0, 10), pawl_test_prefill(replanned, 1, 0, 10)));
+	ck_assert(pawl_test_same(
+		held, pawl_test_prefill(held, 1, 0, 10), pawl_test_prefill(replanned, 1, 0, 10)));
 	for (int i = 10; i < 20; i++)
-		ck_assert(pawl_test_same(held, pawl_test_step(held, 1, i), pawl_test_step(replanned, 1, i)));
+		ck_assert(pawl_test_same(
+			held, pawl_test_step(held, 1, i), pawl_test_step(replanned, 1, i)));
 	ck_assert_uint_eq(stats_of(held).counters.optimizes, 3);
 	/* Cache; a full chunk, a single and the last token of the prompt; ten tokens. */
 	ck_assert_uint_eq(stats_of(replanned).counters.optimizes, 1 + 3 + 10);
@@ -219,7 +223,7 @@ keep_row(void *arg, int64_t position, const float *logits, struct pawl_error *er
 
 START_TEST(eval_gives_every_row)
 {
-	static const int64_t chunks[] = { 1, 3, 8, 32 };
+	static const int64_t chunks[] = {1, 3, 8, 32};
 	struct pawl_decoder *one = pawl_test_decoder(model, &options);
 	float *expected[40];
 
@@ -227,7 +231,7 @@ START_TEST(eval_gives_every_row)
 		expected[i] = pawl_test_keep(one, pawl_test_step(one, 3, i));
 	for (size_t c = 0; c < sizeof(chunks) / sizeof(chunks[0]); c++) {
 		struct pawl_decoder *decoder;
-		struct rows rows = { 0 };
+		struct rows rows = {0};
 		uint32_t tokens[40];
 
 		for (int i = 0; i < 40; i++)
@@ -235,7 +239,8 @@ START_TEST(eval_gives_every_row)
 		options.prefill_chunk = chunks[c];
 		decoder = pawl_test_decoder(model, &options);
 		rows.decoder = decoder;
-		ck_assert_int_eq(pawl_decoder_eval(decoder, tokens, 40, keep_row, &rows, &err), PAWL_OK);
+		ck_assert_int_eq(
+			pawl_decoder_eval(decoder, tokens, 40, keep_row, &rows, &err), PAWL_OK);
 		ck_assert_int_eq(rows.n, 40);
 		for (int i = 0; i < 40; i++) {
 			ck_assert(pawl_test_same(one, rows.kept[i], expected[i]));
@@ -252,10 +257,11 @@ END_TEST
 START_TEST(eval_may_be_stopped)
 {
 	struct pawl_decoder *decoder = pawl_test_decoder(model, &options);
-	struct rows rows = { .decoder = decoder, .stop = PAWL_ENVIRONMENT };
-	uint32_t tokens[20] = { 0 };
+	struct rows rows = {.decoder = decoder, .stop = PAWL_ENVIRONMENT};
+	uint32_t tokens[20] = {0};
 
-	ck_assert_int_eq(pawl_decoder_eval(decoder, tokens, 20, keep_row, &rows, &err), PAWL_ENVIRONMENT);
+	ck_assert_int_eq(
+		pawl_decoder_eval(decoder, tokens, 20, keep_row, &rows, &err), PAWL_ENVIRONMENT);
 	ck_assert_str_eq(err.text, "enough");
 	ck_assert_int_eq(pawl_decoder_len(decoder), 0);
 	for (int i = 0; i < 3; i++)
@@ -271,7 +277,7 @@ START_TEST(last_slot_works_and_the_next_changes_nothing)
 	const float *logits;
 	float *last;
 	uint64_t digest;
-	uint32_t tokens[2] = { 1, 2 };
+	uint32_t tokens[2] = {1, 2};
 
 	options.capacity = 32;
 	decoder = pawl_test_decoder(model, &options);
@@ -301,7 +307,7 @@ END_TEST
 START_TEST(prompts_that_do_not_fit_compute_nothing)
 {
 	struct pawl_decoder *decoder;
-	uint32_t tokens[64] = { 0 };
+	uint32_t tokens[64] = {0};
 	const float *logits = NULL;
 	uint64_t digest;
 
@@ -310,7 +316,8 @@ START_TEST(prompts_that_do_not_fit_compute_nothing)
 	digest = pawl_test_cache_digest(pawl_decoder_cache(decoder));
 	ck_assert_int_eq(pawl_decoder_prefill(decoder, tokens, 33, &logits, &err), PAWL_CAPACITY);
 	ck_assert_str_eq(err.text, "33 more positions do not fit: 0 of 32 are in use");
-	ck_assert_int_eq(pawl_decoder_prefill(decoder, tokens, 0, &logits, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(
+		pawl_decoder_prefill(decoder, tokens, 0, &logits, &err), PAWL_INVALID_ARGUMENT);
 	ck_assert_ptr_null(logits);
 	ck_assert_uint_eq(pawl_test_cache_digest(pawl_decoder_cache(decoder)), digest);
 	ck_assert_uint_eq(stats_of(decoder).counters.optimizes, 1);
@@ -325,12 +332,14 @@ END_TEST
 START_TEST(unknown_tokens_are_refused)
 {
 	struct pawl_decoder *decoder = pawl_test_decoder(model, &options);
-	uint32_t tokens[] = { 1, 40, 2 };
+	uint32_t tokens[] = {1, 40, 2};
 	const float *logits;
 
-	ck_assert_int_eq(pawl_decoder_prefill(decoder, tokens, 3, &logits, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(
+		pawl_decoder_prefill(decoder, tokens, 3, &logits, &err), PAWL_INVALID_ARGUMENT);
 	ck_assert_str_eq(err.text, "token 1 is 40, the model has 40");
-	ck_assert_int_eq(pawl_decoder_step(decoder, UINT32_MAX, &logits, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(
+		pawl_decoder_step(decoder, UINT32_MAX, &logits, &err), PAWL_INVALID_ARGUMENT);
 	ck_assert_int_eq(pawl_decoder_len(decoder), 0);
 	ck_assert_int_eq(pawl_decoder_step(decoder, 39, &logits, &err), PAWL_OK);
 	pawl_decoder_free(decoder);
@@ -339,9 +348,9 @@ END_TEST
 
 START_TEST(every_weight_type)
 {
-	static const enum pawl_dtype dtypes[] = { PAWL_DTYPE_F16, PAWL_DTYPE_BF16, PAWL_DTYPE_Q4_0,
+	static const enum pawl_dtype dtypes[] = {PAWL_DTYPE_F16, PAWL_DTYPE_BF16, PAWL_DTYPE_Q4_0,
 		PAWL_DTYPE_Q4_1, PAWL_DTYPE_Q5_0, PAWL_DTYPE_Q5_1, PAWL_DTYPE_Q8_0, PAWL_DTYPE_Q4_K,
-		PAWL_DTYPE_Q5_K, PAWL_DTYPE_Q6_K };
+		PAWL_DTYPE_Q5_K, PAWL_DTYPE_Q6_K};
 	struct pawl_tiny_options tiny = pawl_tiny_defaults();
 	enum pawl_dtype dtype = dtypes[_i];
 	struct pawl_tiny_model *m;
@@ -392,8 +401,8 @@ START_TEST(cache_types_and_layouts)
 		ck_assert_float_eq_tol(other[i], f16[i], 0.02f);
 	free(other);
 	options.kv_dtype = PAWL_DTYPE_BF16;
-	ck_assert_int_eq(pawl_decoder_new(pawl_tiny_model_source(model), pawl_test_device(), &options,
-				 &none, &err),
+	ck_assert_int_eq(pawl_decoder_new(pawl_tiny_model_source(model), pawl_test_device(),
+				 &options, &none, &err),
 		PAWL_INVALID_ARGUMENT);
 	ck_assert_str_eq(err.text, "a cache is f16 or f32, not bf16");
 	pawl_decoder_free(decoder);
@@ -425,16 +434,16 @@ START_TEST(capacities)
 	struct pawl_decoder *decoder;
 
 	options.capacity = 0;
-	ck_assert_int_eq(pawl_decoder_new(pawl_tiny_model_source(model), pawl_test_device(), &options,
-				 &decoder, &err),
+	ck_assert_int_eq(pawl_decoder_new(pawl_tiny_model_source(model), pawl_test_device(),
+				 &options, &decoder, &err),
 		PAWL_INVALID_ARGUMENT);
 	options.capacity = 17;
 	decoder = pawl_test_decoder(model, &options);
 	ck_assert_int_eq(pawl_decoder_capacity(decoder), 32);
 	pawl_decoder_free(decoder);
 	options.prefill_chunk = 5000;
-	ck_assert_int_eq(pawl_decoder_new(pawl_tiny_model_source(model), pawl_test_device(), &options,
-				 &decoder, &err),
+	ck_assert_int_eq(pawl_decoder_new(pawl_tiny_model_source(model), pawl_test_device(),
+				 &options, &decoder, &err),
 		PAWL_INVALID_ARGUMENT);
 }
 END_TEST

@@ -13,14 +13,15 @@ static struct pawl_error err;
 static void
 begin(void)
 {
-	ck_assert_int_eq(pawl_inference_context_new(pawl_test_device(), 1, &context, &err), PAWL_OK);
+	ck_assert_int_eq(
+		pawl_inference_context_new(pawl_test_device(), 1, &context, &err), PAWL_OK);
 	shape = (struct pawl_kv_shape){
 		.n_layers = 3,
 		.n_kv_heads = 2,
 		.head_dim = 8,
 		.max_seq_len = 50,
 		.dtype = PAWL_DTYPE_F16,
-		.layout = { PAWL_LAYOUT_K16, PAWL_LAYOUT_ROWS },
+		.layout = {PAWL_LAYOUT_K16, PAWL_LAYOUT_ROWS},
 	};
 }
 
@@ -42,7 +43,7 @@ make(void)
 static struct pawl_kv_layer_id
 id_of(int32_t layer, enum pawl_kv_slot slot)
 {
-	return (struct pawl_kv_layer_id){ layer, slot };
+	return (struct pawl_kv_layer_id){layer, slot};
 }
 
 START_TEST(one_realize_makes_all_layers)
@@ -73,9 +74,11 @@ START_TEST(one_realize_makes_all_layers)
 			ck_assert_uint_eq(layer->version[slot], 0);
 			ck_assert_int_eq(layer->authority[slot].authority, PAWL_AUTHORITY_HOST);
 			for (int32_t j = 0; j < 2 * i + slot; j++) {
-				struct pawl_kv_layer_id before = id_of(j / 2, (enum pawl_kv_slot)(j % 2));
+				struct pawl_kv_layer_id before =
+					id_of(j / 2, (enum pawl_kv_slot)(j % 2));
 
-				ck_assert(!pawl_storage_overlaps(storage, pawl_kv_cache_storage(cache, before)));
+				ck_assert(!pawl_storage_overlaps(
+					storage, pawl_kv_cache_storage(cache, before)));
 			}
 		}
 	}
@@ -89,24 +92,31 @@ START_TEST(sizes_that_hold_nothing)
 	struct pawl_kv_shape good = shape;
 
 	shape.n_layers = 0;
-	ck_assert_int_eq(pawl_kv_cache_with_capacity(context, &shape, &cache, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(
+		pawl_kv_cache_with_capacity(context, &shape, &cache, &err), PAWL_INVALID_ARGUMENT);
 	shape = good;
 	shape.n_kv_heads = 0;
-	ck_assert_int_eq(pawl_kv_cache_with_capacity(context, &shape, &cache, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(
+		pawl_kv_cache_with_capacity(context, &shape, &cache, &err), PAWL_INVALID_ARGUMENT);
 	shape = good;
 	shape.head_dim = -1;
-	ck_assert_int_eq(pawl_kv_cache_with_capacity(context, &shape, &cache, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(
+		pawl_kv_cache_with_capacity(context, &shape, &cache, &err), PAWL_INVALID_ARGUMENT);
 	shape = good;
 	shape.max_seq_len = 0;
-	ck_assert_int_eq(pawl_kv_cache_with_capacity(context, &shape, &cache, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(
+		pawl_kv_cache_with_capacity(context, &shape, &cache, &err), PAWL_INVALID_ARGUMENT);
 	ck_assert_str_eq(err.text, "a cache of 0 positions has no content");
 	shape.max_seq_len = INT64_MAX;
-	ck_assert_int_eq(pawl_kv_cache_with_capacity(context, &shape, &cache, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(
+		pawl_kv_cache_with_capacity(context, &shape, &cache, &err), PAWL_INVALID_ARGUMENT);
 	shape.max_seq_len = INT64_MAX / 64 / 16;
-	ck_assert_int_eq(pawl_kv_cache_with_capacity(context, &shape, &cache, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(
+		pawl_kv_cache_with_capacity(context, &shape, &cache, &err), PAWL_INVALID_ARGUMENT);
 	shape = good;
 	shape.layout[PAWL_KV_K] = PAWL_LAYOUT_TILE16;
-	ck_assert_int_eq(pawl_kv_cache_with_capacity(context, &shape, &cache, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(
+		pawl_kv_cache_with_capacity(context, &shape, &cache, &err), PAWL_INVALID_ARGUMENT);
 	ck_assert_ptr_null(cache);
 	ck_assert_uint_eq(pawl_inference_context_counters(context)->runs, 0);
 }
@@ -117,8 +127,10 @@ START_TEST(more_than_memory_holds)
 	struct pawl_kv_cache *cache = NULL;
 
 	shape.max_seq_len = (int64_t)1 << 36;
-	ck_assert_int_eq(pawl_kv_cache_with_capacity(context, &shape, &cache, &err), PAWL_OUT_OF_MEMORY);
-	ck_assert_ptr_nonnull(strstr(err.text, "a cache of 13194139533312 bytes (3 layers, 68719476736 positions)"));
+	ck_assert_int_eq(
+		pawl_kv_cache_with_capacity(context, &shape, &cache, &err), PAWL_OUT_OF_MEMORY);
+	ck_assert_ptr_nonnull(strstr(
+		err.text, "a cache of 13194139533312 bytes (3 layers, 68719476736 positions)"));
 	ck_assert_ptr_null(cache);
 }
 END_TEST
@@ -222,20 +234,24 @@ START_TEST(layers_given_one_by_one)
 	ck_assert_int_eq(pawl_kv_cache_with_dims(3, 2, 8, &cache, &err), PAWL_OK);
 	ck_assert_int_eq(pawl_kv_cache_shape(cache)->max_seq_len, 0);
 	for (int32_t i = 0; i < 3; i++) {
-		ck_assert_int_eq(
-			pawl_kv_cache_set_capacity(cache, 64, PAWL_DTYPE_F16, PAWL_LAYOUT_K16, &err),
+		ck_assert_int_eq(pawl_kv_cache_set_capacity(
+					 cache, 64, PAWL_DTYPE_F16, PAWL_LAYOUT_K16, &err),
 			PAWL_INVALID_ARGUMENT);
 		ck_assert_ptr_nonnull(strstr(err.text, "has no storage"));
 		pawl_kv_cache_set_layer(cache, i, pawl_kv_cache_storage(other, id_of(i, PAWL_KV_K)),
 			pawl_kv_cache_storage(other, id_of(i, PAWL_KV_V)), &err);
 	}
-	ck_assert_int_eq(pawl_kv_cache_set_capacity(cache, 32, PAWL_DTYPE_F16, PAWL_LAYOUT_K16, &err),
+	ck_assert_int_eq(
+		pawl_kv_cache_set_capacity(cache, 32, PAWL_DTYPE_F16, PAWL_LAYOUT_K16, &err),
 		PAWL_INVALID_ARGUMENT);
 	ck_assert_str_eq(err.text, "layer 0 slot 0 has another type than is declared");
-	ck_assert_int_eq(pawl_kv_cache_set_capacity(cache, 64, PAWL_DTYPE_F16, PAWL_LAYOUT_ROWS, &err),
+	ck_assert_int_eq(
+		pawl_kv_cache_set_capacity(cache, 64, PAWL_DTYPE_F16, PAWL_LAYOUT_ROWS, &err),
 		PAWL_INVALID_ARGUMENT);
 	ck_assert_int_eq(pawl_kv_cache_shape(cache)->max_seq_len, 0);
-	ck_assert_int_eq(pawl_kv_cache_set_capacity(cache, 64, PAWL_DTYPE_F16, PAWL_LAYOUT_K16, &err), PAWL_OK);
+	ck_assert_int_eq(
+		pawl_kv_cache_set_capacity(cache, 64, PAWL_DTYPE_F16, PAWL_LAYOUT_K16, &err),
+		PAWL_OK);
 	ck_assert_int_eq(memcmp(pawl_kv_cache_shape(cache), &made, sizeof(made)), 0);
 	pawl_kv_cache_free(cache);
 	pawl_kv_cache_free(other);

@@ -103,7 +103,7 @@ generate(void *arg)
 START_TEST(sessions_run_side_by_side)
 {
 	struct pawl_plan_cache *plans;
-	struct worker workers[4] = { 0 };
+	struct worker workers[4] = {0};
 
 	ck_assert_int_eq(pawl_plan_cache_new(1, &plans, &err), PAWL_OK);
 	options.plans = plans;
@@ -113,7 +113,8 @@ START_TEST(sessions_run_side_by_side)
 		workers[i].seed = i;
 	}
 	for (int i = 0; i < 4; i++)
-		ck_assert_int_eq(pthread_create(&workers[i].thread, NULL, generate, &workers[i]), 0);
+		ck_assert_int_eq(
+			pthread_create(&workers[i].thread, NULL, generate, &workers[i]), 0);
 	for (int i = 0; i < 4; i++)
 		pthread_join(workers[i].thread, NULL);
 	options.plans = NULL;
@@ -141,7 +142,9 @@ START_TEST(a_plan_cache_keeps_the_latest)
 	options.plans = plans;
 	decoder = pawl_test_decoder(model, &options);
 	for (int i = 0; i < 3; i++) {
-		ck_assert_int_eq(pawl_decoder_prepare(decoder, i + 1, PAWL_LOGITS_LAST, &plan, &err), PAWL_OK);
+		ck_assert_int_eq(
+			pawl_decoder_prepare(decoder, i + 1, PAWL_LOGITS_LAST, &plan, &err),
+			PAWL_OK);
 		keys[i] = plan->key;
 		if (i == 1)
 			/* The first is now the most recently used. */
@@ -170,7 +173,8 @@ START_TEST(kinds_of_logits_have_plans_of_their_own)
 	decoder = pawl_test_decoder(model, &options);
 	for (int i = 0; i < PAWL_N_LOGITS; i++)
 		ck_assert_int_eq(
-			pawl_decoder_prepare(decoder, 3, (enum pawl_logits)i, &plans_of[i], &err), PAWL_OK);
+			pawl_decoder_prepare(decoder, 3, (enum pawl_logits)i, &plans_of[i], &err),
+			PAWL_OK);
 	for (int i = 0; i < PAWL_N_LOGITS; i++)
 		for (int j = 0; j < i; j++) {
 			ck_assert_ptr_ne(plans_of[i], plans_of[j]);
@@ -187,10 +191,12 @@ START_TEST(sessions_are_bounded)
 	struct pawl_decoder_stats stats;
 
 	for (int i = 1; i <= 12; i++)
-		ck_assert_int_eq(pawl_decoder_prepare(decoder, i, PAWL_LOGITS_LAST, NULL, &err), PAWL_OK);
+		ck_assert_int_eq(
+			pawl_decoder_prepare(decoder, i, PAWL_LOGITS_LAST, NULL, &err), PAWL_OK);
 	pawl_decoder_stats(decoder, &stats);
 	ck_assert_int_eq(stats.n_sessions, 8);
-	ck_assert_int_eq(pawl_decoder_prepare(decoder, 65, PAWL_LOGITS_LAST, NULL, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(pawl_decoder_prepare(decoder, 65, PAWL_LOGITS_LAST, NULL, &err),
+		PAWL_INVALID_ARGUMENT);
 	ck_assert_int_eq(pawl_decoder_prepare(decoder, 12, PAWL_LOGITS_LAST, NULL, &err), PAWL_OK);
 	ck_assert_uint_eq(optimizes_of(decoder), 13);
 	ck_assert_int_eq(pawl_decoder_prepare(decoder, 4, PAWL_LOGITS_LAST, NULL, &err), PAWL_OK);

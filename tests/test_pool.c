@@ -49,7 +49,7 @@ meet(void *arg, int thread, int n_threads)
 static void
 meet_once(struct pawl_pool *pool)
 {
-	struct job job = { .team = pawl_pool_team(pool) };
+	struct job job = {.team = pawl_pool_team(pool)};
 
 	job.team->run(job.team, meet, &job);
 	ck_assert_int_eq(atomic_load(&job.n_calls), job.team->n_threads);
@@ -106,7 +106,7 @@ START_TEST(forked_child_gets_workers_of_its_own)
 	pid = fork();
 	ck_assert_int_ge(pid, 0);
 	if (!pid) {
-		struct job job = { .team = pawl_pool_team(pool) };
+		struct job job = {.team = pawl_pool_team(pool)};
 		bool ok;
 
 		alarm(20);
@@ -152,14 +152,15 @@ look_at_signals(void *arg, int thread, int n_threads)
 
 	(void)n_threads;
 	pthread_sigmask(SIG_SETMASK, NULL, &now);
-	job->is_blocked[thread] = sigismember(&now, SIGINT) == 1 && sigismember(&now, SIGCHLD) == 1 &&
-		sigismember(&now, SIGUSR1) == 1;
+	job->is_blocked[thread] = sigismember(&now, SIGINT) == 1 &&
+				  sigismember(&now, SIGCHLD) == 1 &&
+				  sigismember(&now, SIGUSR1) == 1;
 }
 
 START_TEST(signals_are_blocked_in_workers_only)
 {
 	struct pawl_pool *pool;
-	struct job job = { 0 };
+	struct job job = {0};
 	cpu_set_t before, after;
 
 	ck_assert_int_eq(sched_getaffinity(0, sizeof(before), &before), 0);
@@ -222,7 +223,7 @@ END_TEST
 
 START_TEST(ranges_cover_everything_once)
 {
-	static const int64_t units[] = { 0, 1, 2, 3, 7, 64, 1000, 12345678901 };
+	static const int64_t units[] = {0, 1, 2, 3, 7, 64, 1000, 12345678901};
 
 	for (size_t u = 0; u < sizeof(units) / sizeof(units[0]); u++)
 		for (int n = 1; n <= 9; n++) {

@@ -13,14 +13,14 @@ static struct pawl_error err;
 static struct pawl_type
 make_type(enum pawl_dtype dtype, int64_t n, int64_t k)
 {
-	const int64_t dims[] = { n, k };
+	const int64_t dims[] = {n, k};
 
 	return pawl_type_make(dtype, 2, dims);
 }
 
 START_TEST(bytes_are_zeroed_and_aligned)
 {
-	static const int64_t rows[] = { 1, 3, 400000 }; /* heap and mapped */
+	static const int64_t rows[] = {1, 3, 400000}; /* heap and mapped */
 
 	for (size_t i = 0; i < 3; i++) {
 		struct pawl_type type = make_type(PAWL_DTYPE_F32, rows[i], 7);
@@ -51,7 +51,7 @@ START_TEST(sizes_that_do_not_exist)
 	struct pawl_type symbolic = make_type(PAWL_DTYPE_F32, 2, 2);
 	struct pawl_storage *storage = NULL;
 
-	symbolic.dim[0] = (struct pawl_dim){ 0, 1, 0 };
+	symbolic.dim[0] = (struct pawl_dim){0, 1, 0};
 	ck_assert_int_eq(pawl_storage_new(&huge, &storage, &err), PAWL_INVALID_ARGUMENT);
 	ck_assert_int_eq(pawl_storage_new(&negative, &storage, &err), PAWL_INVALID_ARGUMENT);
 	ck_assert_int_eq(pawl_storage_new(&ragged, &storage, &err), PAWL_INVALID_ARGUMENT);
@@ -78,11 +78,12 @@ START_TEST(borrowed_memory)
 	struct pawl_storage *storage, *same;
 
 	n_released = 0;
-	ck_assert_int_eq(pawl_storage_wrap(&type, PAWL_LOCATION_HOST, memory, 23, NULL, NULL, &storage, &err),
+	ck_assert_int_eq(pawl_storage_wrap(
+				 &type, PAWL_LOCATION_HOST, memory, 23, NULL, NULL, &storage, &err),
 		PAWL_INVALID_ARGUMENT);
 	ck_assert_str_eq(err.text, "23 bytes given for a value of 24 bytes");
-	ck_assert_int_eq(pawl_storage_wrap(&type, PAWL_LOCATION_HOST, memory, 24, released, &n_released,
-				 &storage, &err),
+	ck_assert_int_eq(pawl_storage_wrap(&type, PAWL_LOCATION_HOST, memory, 24, released,
+				 &n_released, &storage, &err),
 		PAWL_OK);
 	ck_assert_ptr_eq(storage->bytes, memory);
 	same = pawl_storage_ref(storage);
@@ -96,9 +97,9 @@ END_TEST
 START_TEST(overlap)
 {
 	static char memory[64];
-	const int64_t dims[] = { 16 };
+	const int64_t dims[] = {16};
 	struct pawl_type type = pawl_type_make(PAWL_DTYPE_I8, 1, dims);
-	struct pawl_location gpu = { PAWL_MEMORY_CUDA, 0 };
+	struct pawl_location gpu = {PAWL_MEMORY_CUDA, 0};
 	struct pawl_storage *a, *b, *c, *d;
 
 	pawl_storage_wrap(&type, PAWL_LOCATION_HOST, memory, 16, NULL, NULL, &a, NULL);
@@ -119,7 +120,7 @@ END_TEST
 
 START_TEST(locations)
 {
-	struct pawl_location first = { PAWL_MEMORY_CUDA, 0 }, second = { PAWL_MEMORY_CUDA, 1 };
+	struct pawl_location first = {PAWL_MEMORY_CUDA, 0}, second = {PAWL_MEMORY_CUDA, 1};
 	char text[16];
 
 	ck_assert(pawl_location_equal(first, first));
@@ -134,8 +135,9 @@ END_TEST
 
 START_TEST(literals)
 {
-	static const double one[] = { 0.5 }, each[] = { 1, -2, 3, 4 };
-	struct pawl_type halves = make_type(PAWL_DTYPE_F16, 2, 2), ints = make_type(PAWL_DTYPE_I64, 2, 2);
+	static const double one[] = {0.5}, each[] = {1, -2, 3, 4};
+	struct pawl_type halves = make_type(PAWL_DTYPE_F16, 2, 2),
+			 ints = make_type(PAWL_DTYPE_I64, 2, 2);
 	struct pawl_storage *storage;
 
 	ck_assert_int_eq(pawl_literal_new(&halves, one, 1, &storage, &err), PAWL_OK);
@@ -223,7 +225,7 @@ START_TEST(shape_key_mixers)
 	pawl_shape_key_bytes(&f, "none\4\0\0\0\0\0\0\0", 12);
 	ck_assert_uint_eq(e.value, f.value);
 	e = f = PAWL_SHAPE_KEY_INIT;
-	pawl_shape_key_instance(&e, (struct pawl_model_instance_id){ 258 });
+	pawl_shape_key_instance(&e, (struct pawl_model_instance_id){258});
 	pawl_shape_key_bytes(&f, "instance\10\0\0\0\0\0\0\0\2\1\0\0\0\0\0\0", 24);
 	ck_assert_uint_eq(e.value, f.value);
 }

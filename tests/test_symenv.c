@@ -5,8 +5,8 @@
 #include <string.h>
 
 static const struct pawl_program_symbol symbols[] = {
-	{ "cached_len", 0, 256, 1 },
-	{ "attended_len", 16, 256, 16 },
+	{"cached_len", 0, 256, 1},
+	{"attended_len", 16, 256, 16},
 };
 
 static struct pawl_symenv env;
@@ -48,7 +48,8 @@ START_TEST(write_once)
 	ck_assert_int_eq(pawl_symenv_bind(&env, 0, 5, &err), PAWL_OK);
 	ck_assert_int_eq(pawl_symenv_bind(&env, 0, 5, &err), PAWL_OK);
 	ck_assert_int_eq(pawl_symenv_bind(&env, 0, 6, &err), PAWL_SYMBOL);
-	ck_assert_str_eq(err.text, "symbol cached_len is bound to 5 in this step and cannot become 6");
+	ck_assert_str_eq(
+		err.text, "symbol cached_len is bound to 5 in this step and cannot become 6");
 	ck_assert_int_eq(pawl_symenv_get(&env, 0, &value, &err), PAWL_OK);
 	ck_assert_int_eq(value, 5);
 }

@@ -67,8 +67,8 @@ END_TEST
 
 START_TEST(names)
 {
-	static const char *const bad[] = { "", "../ref", "Ref", "ref/x", "a b",
-		"a_name_that_is_much_too_long_to_be_the_name_of_a_target" };
+	static const char *const bad[] = {"", "../ref", "Ref", "ref/x", "a b",
+		"a_name_that_is_much_too_long_to_be_the_name_of_a_target"};
 	const struct pawl_target_api *api;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -79,7 +79,7 @@ END_TEST
 START_TEST(a_missing_module_is_remembered)
 {
 	const struct pawl_target_api *api;
-	struct pawl_error first = { 0 };
+	struct pawl_error first = {0};
 	char text[256], command[8400];
 
 	setenv("PAWL_PLUGIN_PATH", own, 1);
@@ -87,7 +87,8 @@ START_TEST(a_missing_module_is_remembered)
 	snprintf(text, sizeof(text), "target mine: no target_mine.so in %s or ", own);
 	ck_assert_int_eq(strncmp(first.text, text, strlen(text)), 0);
 	/* It is there now, but the answer stands; under a name not asked for yet it is found. */
-	snprintf(command, sizeof(command), "cp %s/target_ref.so %s/target_mine.so && cp %s/target_ref.so %s/target_new.so",
+	snprintf(command, sizeof(command),
+		"cp %s/target_ref.so %s/target_mine.so && cp %s/target_ref.so %s/target_new.so",
 		modules, own, modules, own);
 	ck_assert_int_eq(system(command), 0);
 	ck_assert_int_eq(pawl_target_load("mine", &api, &err), PAWL_ENVIRONMENT);

@@ -73,7 +73,7 @@ static struct pawl_verdict
 judge(const struct pawl_plan_key *asked, uint64_t alloc_id)
 {
 	return pawl_plan_validity(
-		&held, (struct pawl_kv_alloc_id){ 5 }, asked, (struct pawl_kv_alloc_id){ alloc_id });
+		&held, (struct pawl_kv_alloc_id){5}, asked, (struct pawl_kv_alloc_id){alloc_id});
 }
 
 START_TEST(equal_is_valid)
@@ -133,12 +133,12 @@ START_TEST(verdicts_as_text)
 		enum pawl_key_field field;
 		const char *text;
 	} cases[] = {
-		{ PAWL_KEY_MAX_SEQ_LEN, "stale: max_seq_len is 256, 512 is asked for" },
-		{ PAWL_KEY_CACHE_DTYPE, "stale: cache_dtype is f16, f32 is asked for" },
-		{ PAWL_KEY_SHAPE_KEY,
-			"stale: shape_key is 0x0000000000001234, 0x0000000000001235 is asked for" },
-		{ PAWL_KEY_PRECISION, "stale: precision is a16, a8 is asked for" },
-		{ PAWL_KEY_K_LAYOUT, "stale: k_layout is k16, rows is asked for" },
+		{PAWL_KEY_MAX_SEQ_LEN, "stale: max_seq_len is 256, 512 is asked for"},
+		{PAWL_KEY_CACHE_DTYPE, "stale: cache_dtype is f16, f32 is asked for"},
+		{PAWL_KEY_SHAPE_KEY,
+			"stale: shape_key is 0x0000000000001234, 0x0000000000001235 is asked for"},
+		{PAWL_KEY_PRECISION, "stale: precision is a16, a8 is asked for"},
+		{PAWL_KEY_K_LAYOUT, "stale: k_layout is k16, rows is asked for"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -169,7 +169,7 @@ static struct pawl_kv_alloc_id
 source_alloc_id(void *ctx)
 {
 	(void)ctx;
-	return (struct pawl_kv_alloc_id){ 77 };
+	return (struct pawl_kv_alloc_id){77};
 }
 
 static struct pawl_location
@@ -186,7 +186,8 @@ source_slot(void *ctx, int32_t layer, int which)
 	return answers.storages[2 * layer + which];
 }
 
-static const struct pawl_kv_rebind_source source = { NULL, source_alloc_id, source_location, source_slot };
+static const struct pawl_kv_rebind_source source = {
+	NULL, source_alloc_id, source_location, source_slot};
 
 static struct pawl_kv_cache *
 new_cache(void)
@@ -211,19 +212,21 @@ begin(void)
 	other = new_cache();
 	ck_assert_int_eq(pawl_decoder_prepare(decoder, 1, PAWL_LOGITS_LAST, &plan, &err), PAWL_OK);
 	ck_assert_int_eq(pawl_bindings_new((struct pawl_plan *)(uintptr_t)plan,
-				 pawl_inference_context_team(pawl_decoder_context(decoder)), &bindings, &err),
+				 pawl_inference_context_team(pawl_decoder_context(decoder)),
+				 &bindings, &err),
 		PAWL_OK);
-	kv = (struct pawl_kv_binding){ 2, 2, kv_slots, { 5 }, PAWL_LOCATION_HOST };
+	kv = (struct pawl_kv_binding){2, 2, kv_slots, {5}, PAWL_LOCATION_HOST};
 	answers.location = PAWL_LOCATION_HOST;
 	for (int i = 0; i < 4; i++) {
-		struct pawl_kv_layer_id id = { i / 2, (enum pawl_kv_slot)(i % 2) };
+		struct pawl_kv_layer_id id = {i / 2, (enum pawl_kv_slot)(i % 2)};
 		char name[16];
 
 		snprintf(name, sizeof(name), "cache.%c.%d", i % 2 ? 'v' : 'k', i / 2);
 		kv_slots[i] = pawl_plan_find_slot(plan, PAWL_SLOT_KV, name);
 		ck_assert_int_ge(kv_slots[i], 0);
-		ck_assert_int_eq(pawl_bindings_bind(bindings, kv_slots[i],
-					 pawl_kv_cache_storage(pawl_decoder_cache(decoder), id), &err),
+		ck_assert_int_eq(
+			pawl_bindings_bind(bindings, kv_slots[i],
+				pawl_kv_cache_storage(pawl_decoder_cache(decoder), id), &err),
 			PAWL_OK);
 		answers.storages[i] = pawl_kv_cache_storage(other, id);
 	}
@@ -308,7 +311,7 @@ START_TEST(residency_differs)
 	struct pawl_refusal refusal;
 	char text[256];
 
-	answers.location = (struct pawl_location){ PAWL_MEMORY_CUDA, 0 };
+	answers.location = (struct pawl_location){PAWL_MEMORY_CUDA, 0};
 	refusal = refuse(PAWL_REFUSAL_RESIDENCY_DIFFERS);
 	ck_assert_str_eq(pawl_refusal_text(&refusal, text, sizeof(text)),
 		"residency differs: the plan's cache is on host, the incoming one on cuda:0");
@@ -324,7 +327,8 @@ START_TEST(missing_slot)
 	refusal = refuse(PAWL_REFUSAL_MISSING_SLOT);
 	ck_assert_int_eq(refusal.layer, 1);
 	ck_assert_int_eq(refusal.which, 1);
-	ck_assert_str_eq(pawl_refusal_text(&refusal, text, sizeof(text)), "layer 1 slot 1: missing slot");
+	ck_assert_str_eq(
+		pawl_refusal_text(&refusal, text, sizeof(text)), "layer 1 slot 1: missing slot");
 	answers.storages[2] = NULL;
 	ck_assert_int_eq(refuse(PAWL_REFUSAL_MISSING_SLOT).which, 0);
 }
@@ -336,8 +340,9 @@ START_TEST(unbaked_slot)
 	struct pawl_bindings *fresh;
 	struct pawl_refusal refusal;
 
-	ck_assert_int_eq(pawl_bindings_new(plan, pawl_inference_context_team(pawl_decoder_context(decoder)),
-				 &fresh, &err),
+	ck_assert_int_eq(
+		pawl_bindings_new(plan, pawl_inference_context_team(pawl_decoder_context(decoder)),
+			&fresh, &err),
 		PAWL_OK);
 	ck_assert(!pawl_kv_rebind(fresh, &kv, &source, &refusal));
 	ck_assert_int_eq(refusal.kind, PAWL_REFUSAL_UNBAKED_SLOT);
@@ -353,10 +358,10 @@ START_TEST(unbaked_slot)
 END_TEST
 
 static struct pawl_storage *
-storage_like(int slot, enum pawl_dtype dtype, int64_t n_heads, int64_t n_positions, int64_t head_dim,
-	enum pawl_layout layout)
+storage_like(int slot, enum pawl_dtype dtype, int64_t n_heads, int64_t n_positions,
+	int64_t head_dim, enum pawl_layout layout)
 {
-	const int64_t dims[] = { 1, n_heads, n_positions, head_dim };
+	const int64_t dims[] = {1, n_heads, n_positions, head_dim};
 	struct pawl_type type = pawl_type_make(dtype, 4, dims);
 	struct pawl_storage *storage;
 
@@ -375,7 +380,8 @@ START_TEST(storage_differs)
 	ck_assert_int_eq(refusal.layer, 1);
 	ck_assert_int_eq(refusal.which, 0);
 	ck_assert_str_eq(pawl_refusal_text(&refusal, text, sizeof(text)),
-		"layer 1 slot 0: storage differs: the plan has f16 [1, 2, 64, 16]@k16 of 4096 bytes, "
+		"layer 1 slot 0: storage differs: the plan has f16 [1, 2, 64, 16]@k16 of 4096 "
+		"bytes, "
 		"the incoming cache bf16 [1, 2, 64, 16]@k16 of 4096 bytes");
 	pawl_storage_unref(storage);
 	storage = storage_like(2, PAWL_DTYPE_F16, 2, 128, 16, PAWL_LAYOUT_K16);
@@ -421,11 +427,12 @@ END_TEST
 
 START_TEST(a_source_that_contradicts_itself)
 {
-	struct pawl_location elsewhere = { PAWL_MEMORY_CUDA, 0 };
+	struct pawl_location elsewhere = {PAWL_MEMORY_CUDA, 0};
 	struct pawl_storage *storage;
 
-	ck_assert_int_eq(pawl_storage_wrap(&answers.storages[2]->type, elsewhere, answers.storages[2]->bytes,
-				 answers.storages[2]->n_bytes, NULL, NULL, &storage, &err),
+	ck_assert_int_eq(
+		pawl_storage_wrap(&answers.storages[2]->type, elsewhere, answers.storages[2]->bytes,
+			answers.storages[2]->n_bytes, NULL, NULL, &storage, &err),
 		PAWL_OK);
 	answers.storages[2] = storage;
 	ck_assert_int_eq(refuse(PAWL_REFUSAL_RESIDENCY_DIFFERS).layer, 1);

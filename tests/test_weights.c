@@ -32,7 +32,7 @@ end(void)
 static struct pawl_type
 matrix(enum pawl_dtype dtype, int64_t n, int64_t k, enum pawl_layout layout)
 {
-	const int64_t dims[] = { n, k };
+	const int64_t dims[] = {n, k};
 	struct pawl_type type = pawl_type_make(dtype, 2, dims);
 
 	type.layout = layout;
@@ -117,11 +117,13 @@ START_TEST(what_the_source_does_not_have)
 	struct pawl_type type = matrix(PAWL_DTYPE_Q4_1, 64, 160, PAWL_LAYOUT_ROWS);
 	struct pawl_storage *storage = NULL;
 
-	ck_assert_int_eq(pawl_weights_bind(weights, gate, &type, NULL, &storage, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(pawl_weights_bind(weights, gate, &type, NULL, &storage, &err),
+		PAWL_INVALID_ARGUMENT);
 	ck_assert_str_eq(err.text,
 		"weight blk.0.ffn_gate.weight is q4_1 [160, 64], the graph wants q4_1 [64, 160]");
 	type = matrix(PAWL_DTYPE_F16, 160, 64, PAWL_LAYOUT_TILE16);
-	ck_assert_int_eq(pawl_weights_bind(weights, gate, &type, NULL, &storage, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(pawl_weights_bind(weights, gate, &type, NULL, &storage, &err),
+		PAWL_INVALID_ARGUMENT);
 	ck_assert_str_eq(err.text,
 		"weight blk.0.ffn_gate.weight is q4_1 [160, 64], the graph wants f16 [160, 64]");
 	ck_assert_int_eq(pawl_weights_bind(weights, "blk.0.nothing", &type, NULL, &storage, &err),

@@ -47,12 +47,14 @@ add_weight(struct pawl_tiny_model *m, const char *name, enum pawl_dtype dtype, i
 	int64_t k, double middle, double most)
 {
 	struct tiny_weight *w = &m->weights[m->n_weights++];
-	const int64_t dims[2] = { n, k };
+	const int64_t dims[2] = {n, k};
 	struct pawl_tensor t;
 	int64_t bytes;
 
 	ck_assert_int_lt(m->n_weights, MAX_WEIGHTS);
-	ck_assert_int_eq(pawl_tensor_init(&t, dtype, PAWL_LAYOUT_ROWS, false, rank, dims, &bytes, NULL), PAWL_OK);
+	ck_assert_int_eq(
+		pawl_tensor_init(&t, dtype, PAWL_LAYOUT_ROWS, false, rank, dims, &bytes, NULL),
+		PAWL_OK);
 	t.data = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
 	ck_assert_ptr_nonnull(t.data);
 	pawl_test_fill(&t, most);
@@ -60,7 +62,7 @@ add_weight(struct pawl_tiny_model *m, const char *name, enum pawl_dtype dtype, i
 		pawl_test_set(&t, i, middle + pawl_test_get(&t, i));
 	snprintf(w->name, sizeof(w->name), "%s", name);
 	w->bytes = t.data;
-	w->weight = (struct pawl_weight){ t.data, bytes, dtype, rank, { n, k } };
+	w->weight = (struct pawl_weight){t.data, bytes, dtype, rank, {n, k}};
 }
 
 static void
@@ -71,13 +73,13 @@ add_layer(struct pawl_tiny_model *m, int layer)
 		const char *what;
 		int64_t n, k;
 	} matrices[] = {
-		{ "attn_q", o->n_heads * o->head_dim, o->n_embd },
-		{ "attn_k", o->n_kv_heads * o->head_dim, o->n_embd },
-		{ "attn_v", o->n_kv_heads * o->head_dim, o->n_embd },
-		{ "attn_output", o->n_embd, o->n_heads * o->head_dim },
-		{ "ffn_gate", o->n_ff, o->n_embd },
-		{ "ffn_up", o->n_ff, o->n_embd },
-		{ "ffn_down", o->n_embd, o->n_ff },
+		{"attn_q", o->n_heads * o->head_dim, o->n_embd},
+		{"attn_k", o->n_kv_heads * o->head_dim, o->n_embd},
+		{"attn_v", o->n_kv_heads * o->head_dim, o->n_embd},
+		{"attn_output", o->n_embd, o->n_heads * o->head_dim},
+		{"ffn_gate", o->n_ff, o->n_embd},
+		{"ffn_up", o->n_ff, o->n_embd},
+		{"ffn_down", o->n_embd, o->n_ff},
 	};
 	char name[48];
 
@@ -117,7 +119,7 @@ drop_weight(void *ctx, const void *bytes, int64_t n_bytes)
 static void
 rope(void *ctx, int64_t position, int64_t width, float *cos, float *sin)
 {
-	double frequency[64] = { 0 };
+	double frequency[64] = {0};
 	float c[64], s[64];
 
 	(void)ctx;
@@ -170,10 +172,10 @@ project(struct builder *b, int layer, const char *what, struct pawl_node *x)
 static struct pawl_node *
 append(struct builder *b, int layer, char which, struct pawl_node *x)
 {
-	static const int heads_first[] = { 1, 0, 2 };
+	static const int heads_first[] = {1, 0, 2};
 	const struct pawl_tiny_options *o = &b->m->o;
-	const int64_t dims[] = { 1, o->n_kv_heads, b->r->capacity, o->head_dim };
-	const int64_t slab[] = { 1, o->n_kv_heads, b->r->n_tokens, o->head_dim };
+	const int64_t dims[] = {1, o->n_kv_heads, b->r->capacity, o->head_dim};
+	const int64_t slab[] = {1, o->n_kv_heads, b->r->n_tokens, o->head_dim};
 	struct pawl_type type = pawl_type_make(b->r->kv_dtype, 4, dims);
 	struct pawl_node *cache;
 	char name[48];
@@ -190,7 +192,7 @@ append(struct builder *b, int layer, char which, struct pawl_node *x)
 static struct pawl_node *
 heads(struct builder *b, struct pawl_node *x, int64_t n)
 {
-	const int64_t dims[] = { b->r->n_tokens, n, b->m->o.head_dim };
+	const int64_t dims[] = {b->r->n_tokens, n, b->m->o.head_dim};
 
 	return pawl_build_reshape(b->g, x, 3, dims);
 }
@@ -199,7 +201,7 @@ static struct pawl_node *
 attend(struct builder *b, int layer, struct pawl_node *x)
 {
 	const struct pawl_tiny_options *o = &b->m->o;
-	const int64_t flat[] = { b->r->n_tokens, o->n_heads * o->head_dim };
+	const int64_t flat[] = {b->r->n_tokens, o->n_heads * o->head_dim};
 	struct pawl_attrs attrs = pawl_attrs_default();
 	struct pawl_node *q = heads(b, project(b, layer, "attn_q", x), o->n_heads);
 	struct pawl_node *k = heads(b, project(b, layer, "attn_k", x), o->n_kv_heads);
@@ -225,7 +227,8 @@ attend(struct builder *b, int layer, struct pawl_node *x)
 static struct pawl_node *
 feed_forward(struct builder *b, int layer, struct pawl_node *x)
 {
-	struct pawl_node *gate = pawl_build_unary(b->g, PAWL_OP_SILU, project(b, layer, "ffn_gate", x));
+	struct pawl_node *gate =
+		pawl_build_unary(b->g, PAWL_OP_SILU, project(b, layer, "ffn_gate", x));
 
 	gate = pawl_build_binary(b->g, PAWL_OP_MUL, gate, project(b, layer, "ffn_up", x));
 	return project(b, layer, "ffn_down", gate);
@@ -235,8 +238,8 @@ static void
 build_nodes(struct builder *b)
 {
 	const struct pawl_tiny_options *o = &b->m->o;
-	const int64_t t = b->r->n_tokens, table[] = { t, o->head_dim }, seen[] = { t, b->r->capacity };
-	const int64_t start[] = { t - 1, 0 }, stop[] = { t, o->n_embd };
+	const int64_t t = b->r->n_tokens, table[] = {t, o->head_dim}, seen[] = {t, b->r->capacity};
+	const int64_t start[] = {t - 1, 0}, stop[] = {t, o->n_embd};
 	struct pawl_type ids = pawl_type_make(PAWL_DTYPE_U32, 1, &t);
 	struct pawl_type angles = pawl_type_make(PAWL_DTYPE_F32, 2, table);
 	struct pawl_type mask = pawl_type_make(PAWL_DTYPE_F32, 2, seen);
@@ -244,14 +247,17 @@ build_nodes(struct builder *b)
 	struct pawl_node *embedding, *x, *y, *caches[128];
 	int n_caches;
 
-	b->attended_len = o->has_mask ? -1 : pawl_graph_add_symbol(b->g, "attended_len", t, b->r->capacity, 1);
+	b->attended_len =
+		o->has_mask ? -1
+			    : pawl_graph_add_symbol(b->g, "attended_len", t, b->r->capacity, 1);
 	b->cos = pawl_build_const(b->g, PAWL_ROLE_DATA, "rope_cos", &angles);
 	b->sin = pawl_build_const(b->g, PAWL_ROLE_DATA, "rope_sin", &angles);
 	b->offset = pawl_build_const(b->g, PAWL_ROLE_DATA, "offset", &offset);
 	if (o->has_mask)
 		b->mask = pawl_build_const(b->g, PAWL_ROLE_DATA, "mask", &mask);
 	embedding = weight(b, "token_embd.weight");
-	x = pawl_build_gather(b->g, embedding, pawl_build_const(b->g, PAWL_ROLE_DATA, "token_ids", &ids));
+	x = pawl_build_gather(
+		b->g, embedding, pawl_build_const(b->g, PAWL_ROLE_DATA, "token_ids", &ids));
 	for (int i = 0; i < o->n_layers; i++) {
 		y = pawl_build_rms_norm(b->g, x, layer_weight(b, i, "attn_norm"), 1e-5);
 		x = pawl_build_binary(b->g, PAWL_OP_ADD, attend(b, i, y), x);
@@ -276,9 +282,10 @@ build_nodes(struct builder *b)
 }
 
 static enum pawl_status
-build(void *ctx, const struct pawl_graph_request *request, struct pawl_graph **out, struct pawl_error *err)
+build(void *ctx, const struct pawl_graph_request *request, struct pawl_graph **out,
+	struct pawl_error *err)
 {
-	struct builder b = { .m = ctx, .r = request };
+	struct builder b = {.m = ctx, .r = request};
 
 	b.m->n_graphs++;
 	b.g = pawl_graph_new("tiny");
@@ -298,7 +305,7 @@ build(void *ctx, const struct pawl_graph_request *request, struct pawl_graph **o
 static void
 make_source(struct pawl_tiny_model *m)
 {
-	struct pawl_weight_source weights = { m, find_weight, drop_weight };
+	struct pawl_weight_source weights = {m, find_weight, drop_weight};
 	struct pawl_shape_key key = PAWL_SHAPE_KEY_INIT;
 
 	ck_assert_int_eq(pawl_weights_new(&weights, &m->source.weights, NULL), PAWL_OK);
@@ -323,7 +330,8 @@ pawl_tiny_model_new(const struct pawl_tiny_options *options)
 
 	ck_assert_ptr_nonnull(m);
 	m->o = *options;
-	add_weight(m, "token_embd.weight", options->dtype, 2, options->n_vocab, options->n_embd, 0, 1.0);
+	add_weight(m, "token_embd.weight", options->dtype, 2, options->n_vocab, options->n_embd, 0,
+		1.0);
 	add_weight(m, "output_norm.weight", PAWL_DTYPE_F32, 1, options->n_embd, 1, 1.0, 0.2);
 	for (int i = 0; i < options->n_layers; i++)
 		add_layer(m, i);

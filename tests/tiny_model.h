@@ -12,7 +12,7 @@ struct pawl_tiny_options {
 	int64_t n_heads, n_kv_heads, head_dim, n_embd, n_ff, n_vocab;
 	enum pawl_dtype dtype; /* of the matrices: float or quantized */
 	enum pawl_layout k_layout;
-	bool has_mask;   /* a mask const instead of causal attention bounded by length */
+	bool has_mask; /* a mask const instead of causal attention bounded by length */
 };
 
 /* 2 layers, 4 heads over 2, 64 wide, 40 tokens, f32, k16. */
