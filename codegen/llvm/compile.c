@@ -15,6 +15,7 @@
 #include <llvm-c/Transforms/PassBuilder.h>
 
 #include "codegen/kernel.h"
+#include "codegen/llvm/compat.h"
 #include "codegen/llvm/emit.h"
 #include "codegen/llvm/templates.h"
 
@@ -239,6 +240,7 @@ generate(struct pawl_emit *e, LLVMTargetMachineRef machine, const char *dump,
 		LLVMDisposeErrorMessage(text);
 		return PAWL_INTERNAL;
 	}
+	pawl_compat_mend_stores(e);
 	if (dump) {
 		enum pawl_status status = dump_ir(e, dump);
 

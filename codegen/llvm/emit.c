@@ -1,5 +1,7 @@
 #include "codegen/llvm/emit.h"
 
+#include "codegen/llvm/compat.h"
+
 #include <stdarg.h>
 #include <string.h>
 
@@ -150,35 +152,13 @@ pawl_emit_intrinsic(struct pawl_emit *e, const char *name, LLVMTypeRef overload,
 	return LLVMBuildCall2(e->builder, type, function, cast, n_args, "");
 }
 
-/*
- * The masked intrinsics take the alignment as operand align_at up to LLVM 21 and not at all
- * from 22 on.
- */
-static LLVMValueRef
-masked(struct pawl_emit *e, const char *name, LLVMTypeRef value, LLVMTypeRef address,
-	LLVMValueRef *args, unsigned n_args, unsigned align_at, unsigned align)
-{
-	LLVMTypeRef overloads[2] = {value, address}, type;
-	LLVMValueRef function = pawl_emit_declare(e, name, overloads, 2, &type), all[MAX_INTRINSIC_ARGS];
-	unsigned i, n = 0;
-
-	if (!function)
-		return LLVMGetPoison(value);
-	for (i = 0; i < n_args; i++) {
-		if (i == align_at && LLVMCountParamTypes(type) > n_args)
-			all[n++] = k32(e, (int32_t)align);
-		all[n++] = args[i];
-	}
-	return LLVMBuildCall2(e->builder, type, function, all, n, "");
-}
-
 LLVMValueRef
 pawl_emit_masked_read(struct pawl_emit *e, LLVMTypeRef type, LLVMValueRef address, unsigned align,
 	LLVMValueRef mask)
 {
 	LLVMValueRef args[3] = {address, mask, LLVMConstNull(type)};
 
-	return masked(e, "llvm.masked.load", type, e->pointer, args, 3, 1, align);
+	return pawl_compat_masked(e, "llvm.masked.load", type, e->pointer, args, 3, 1, align);
 }
 
 void
@@ -187,7 +167,7 @@ pawl_emit_masked_write(struct pawl_emit *e, LLVMValueRef value, LLVMValueRef add
 {
 	LLVMValueRef args[3] = {value, address, mask};
 
-	masked(e, "llvm.masked.store", LLVMTypeOf(value), e->pointer, args, 3, 2, align);
+	pawl_compat_masked(e, "llvm.masked.store", LLVMTypeOf(value), e->pointer, args, 3, 2, align);
 }
 
 LLVMValueRef
@@ -198,7 +178,7 @@ pawl_emit_gather(struct pawl_emit *e, LLVMTypeRef type, LLVMValueRef base, LLVMV
 	LLVMValueRef args[3] = {
 		addresses, mask ? mask : pawl_emit_mask_first(e, LANES), LLVMConstNull(type)};
 
-	return masked(e, "llvm.masked.gather", type, LLVMTypeOf(addresses), args, 3, 1, align);
+	return pawl_compat_masked(e, "llvm.masked.gather", type, LLVMTypeOf(addresses), args, 3, 1, align);
 }
 
 void
@@ -208,7 +188,7 @@ pawl_emit_scatter(struct pawl_emit *e, LLVMValueRef value, LLVMValueRef base, LL
 	LLVMValueRef addresses = pawl_emit_at(e, base, offsets);
 	LLVMValueRef args[3] = {value, addresses, mask ? mask : pawl_emit_mask_first(e, LANES)};
 
-	masked(e, "llvm.masked.scatter", LLVMTypeOf(value), LLVMTypeOf(addresses), args, 3, 2, align);
+	pawl_compat_masked(e, "llvm.masked.scatter", LLVMTypeOf(value), LLVMTypeOf(addresses), args, 3, 2, align);
 }
 
 LLVMValueRef
