@@ -15,7 +15,7 @@ for trs in $(for dir; do find "$dir" -name '*.trs'; done | LC_ALL=C sort); do
     sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p')
   case $(sed -n 's/^:test-result: //p' "$trs") in
   PASS)
-    grep -H '^skipped: ' "$log" | sed 's/\.log:skipped//'
+    grep -iH '^skipped: ' "$log" | sed 's/\.log:skipped//I'
     count ${counts:-1 0 0}
     ;;
   SKIP)

@@ -2,7 +2,8 @@
 # check.sh [--ci]: builds Pawl and runs its tests; the last line is "N passed, N failed,
 # N skipped".  Tests of the real model run when it is in the cache folder.  With --ci the model
 # is fetched, warnings are errors, and the unit tests run in two more builds: under sanitizers,
-# and by clang.
+# and by clang.  Where llvm-config-22 is installed a further build tests the kernels that LLVM 22
+# makes.
 set -eu
 . "$(dirname "$0")/setup-lib.sh"
 
@@ -28,6 +29,13 @@ run_tests() {
   die "make $target; all of it is in $dir/$target.log"
 }
 
+# skip_tests DIR NAME REASON: leaves for summary.sh what a skipped test leaves.
+skip_tests() {
+  mkdir -p "$1/tests"
+  echo "$3" >"$1/tests/$2.log"
+  echo ":test-result: SKIP" >"$1/tests/$2.trs"
+}
+
 if [ -n "$ci" ]; then
   install_packages $build_packages clang-19 $(pip_package)
   try_fetch_model || say "going on without the model"
@@ -46,6 +54,12 @@ if [ -n "$ci" ]; then
   run_tests "$root/build-sanitize" check TESTS=tests/unit
   build "$root/build-clang" --enable-werror CC=clang-19
   run_tests "$root/build-clang" check TESTS=tests/unit
-  directories="$directories $root/build-sanitize $root/build-clang"
+  directories="$directories $root/build-sanitize $root/build-clang $root/build-llvm-22"
+  if command -v llvm-config-22 >/dev/null; then
+    build "$root/build-llvm-22" --enable-werror --with-llvm=llvm-config-22
+    run_tests "$root/build-llvm-22" check TESTS=tests/kernels.sh
+  else
+    skip_tests "$root/build-llvm-22" kernels "there is no llvm-config-22"
+  fi
 fi
 exec "$root/tests/summary.sh" $directories
