@@ -2,7 +2,7 @@
 
 #include "passes/view.h"
 
-void
+bool
 pawl_group_of(struct pawl_node *member, struct pawl_group *out)
 {
 	struct pawl_node *node = member, *p;
@@ -14,9 +14,12 @@ pawl_group_of(struct pawl_node *member, struct pawl_group *out)
 	out->id = member->group;
 	out->n = 0;
 	for (; node && (node->group < 0 || node->group == member->group); node = node->next) {
-		if (node->group >= 0 && out->n < PAWL_MAX_GROUP_NODES)
+		if (node->group >= 0 && out->n == PAWL_MAX_GROUP_NODES)
+			return false;
+		if (node->group >= 0)
 			out->nodes[out->n++] = node;
 	}
+	return true;
 }
 
 bool
@@ -86,11 +89,12 @@ depends_directly(const struct pawl_node *node, struct pawl_node *const *set, int
 static bool
 destroys_operand(const struct pawl_node *writer, const struct pawl_node *node)
 {
-	const struct pawl_node *storage = pawl_node_storage(writer);
+	const struct pawl_node *storage;
 	int i;
 
 	if (!pawl_op_has(writer->op, PAWL_OPF_INPLACE))
 		return false;
+	storage = pawl_node_storage(writer);
 	for (i = 0; i < node->n_inputs; i++) {
 		if (pawl_node_storage(node->inputs[i].def) == storage)
 			return true;
@@ -98,14 +102,19 @@ destroys_operand(const struct pawl_node *writer, const struct pawl_node *node)
 	return false;
 }
 
-/* Whether node and a member of set may not be swapped, or run at the same time. */
+bool
+pawl_nodes_conflict(const struct pawl_node *a, const struct pawl_node *b)
+{
+	return destroys_operand(a, b) || destroys_operand(b, a);
+}
+
 static bool
 has_conflict(const struct pawl_node *node, struct pawl_node *const *set, int n)
 {
 	int i;
 
 	for (i = 0; i < n; i++) {
-		if (destroys_operand(node, set[i]) || destroys_operand(set[i], node))
+		if (pawl_nodes_conflict(node, set[i]))
 			return true;
 	}
 	return false;
@@ -180,28 +189,13 @@ hoist(struct pawl_graph *graph, const struct pawl_group *a, const struct pawl_gr
 	return true;
 }
 
-/* Whether the members of a and b may run as one step: no effect of one meets an operand of the other. */
-static bool
-has_conflicts(const struct pawl_group *a, const struct pawl_group *b)
-{
-	int i;
-
-	for (i = 0; i < b->n; i++) {
-		if (has_conflict(b->nodes[i], a->nodes, a->n))
-			return true;
-	}
-	return false;
-}
-
 bool
 pawl_group_merge(struct pawl_graph *graph, struct pawl_node *a, struct pawl_node *b)
 {
 	struct pawl_group ga, gb, both;
 	int i;
 
-	pawl_group_of(a, &ga);
-	pawl_group_of(b, &gb);
-	if (ga.n + gb.n > PAWL_MAX_GROUP_NODES || has_conflicts(&ga, &gb))
+	if (!pawl_group_of(a, &ga) || !pawl_group_of(b, &gb) || ga.n + gb.n > PAWL_MAX_GROUP_NODES)
 		return false;
 	both = ga;
 	for (i = 0; i < gb.n; i++) {

@@ -10,13 +10,19 @@
 
 enum { PAWL_MAX_GROUP_NODES = 24 };
 
-/* Members of the group that `member` belongs to, in list order. */
+/*
+ * Members of the group that `member` belongs to, in list order.  False when there are more than
+ * PAWL_MAX_GROUP_NODES, of which the first are given.
+ */
 struct pawl_group {
 	int32_t id;
 	int n;
 	struct pawl_node *nodes[PAWL_MAX_GROUP_NODES];
 };
-void pawl_group_of(struct pawl_node *member, struct pawl_group *out);
+bool pawl_group_of(struct pawl_node *member, struct pawl_group *out);
+
+/* Whether one writes storage that the other reads: they may neither change places nor share a step. */
+bool pawl_nodes_conflict(const struct pawl_node *a, const struct pawl_node *b);
 
 enum pawl_template pawl_group_template(const struct pawl_group *group);
 bool pawl_group_has(const struct pawl_group *group, enum pawl_op op);
@@ -35,15 +41,14 @@ bool pawl_node_escapes(const struct pawl_node *node);
  *   MAP     elementwise ops, rope, writes and fills, or one concat
  * A member reads another directly, never through a view; only a write may, the view being turned
  * into part of its address.  A value is stored at most twice: to its own storage and by a write, or
- * by two writes.  All members have the group's id.
+ * by two writes.  No member writes storage that another reads.  All members have the group's id.
  */
 bool pawl_group_fits(const struct pawl_graph *graph, const struct pawl_group *group);
 
 /*
  * Makes one group of two (a before b in list order), keeping a's id.  Moves the members of a down
  * to b, or those of b up to a, whichever the dependences and effects between allow.  False, with
- * nothing changed, when neither may move, when the group would be too large or not fit its
- * template, or when one writes what another reads.
+ * nothing changed, when neither may move, or when the group would be too large or not fit.
  */
 bool pawl_group_merge(struct pawl_graph *graph, struct pawl_node *a, struct pawl_node *b);
 

@@ -190,8 +190,23 @@ members_fit(const struct pawl_group *group)
 	return false;
 }
 
+static bool
+effects_fit(const struct pawl_group *group)
+{
+	int i, j;
+
+	for (i = 0; i < group->n; i++) {
+		for (j = 0; j < i; j++) {
+			if (pawl_nodes_conflict(group->nodes[i], group->nodes[j]))
+				return false;
+		}
+	}
+	return true;
+}
+
 bool
 pawl_group_fits(const struct pawl_graph *graph, const struct pawl_group *group)
 {
-	return members_fit(group) && reads_fit(graph, group) && stores_fit(group);
+	return members_fit(group) && reads_fit(graph, group) && stores_fit(group) &&
+		effects_fit(group);
 }

@@ -90,7 +90,8 @@ lower_operand(struct lowering *l, const struct pawl_node *value, struct pawl_ope
 	}
 	if (access_outside(l, value, false, &out->access))
 		return PAWL_OK;
-	return pawl_fail(l->err, PAWL_INTERNAL, "lowering: operand %s (%s) is no window",
+	return pawl_fail(l->err, PAWL_UNSUPPORTED,
+		"operand %s (%s) is no window on storage; materialize-views would copy it",
 		value->name ? value->name : "", pawl_op_name(value->op));
 }
 
@@ -123,7 +124,7 @@ static enum pawl_status
 add_store(struct lowering *l, struct pawl_step_op *op, const struct pawl_access *access)
 {
 	if (op->n_outs == 2)
-		return pawl_fail(l->err, PAWL_INTERNAL, "lowering: %s is stored three times",
+		return pawl_fail(l->err, PAWL_INTERNAL, "%s is stored three times",
 			pawl_op_name(op->op));
 	op->outs[op->n_outs++] = *access;
 	return PAWL_OK;
@@ -163,7 +164,8 @@ write_window(struct lowering *l, const struct pawl_node *write, struct pawl_acce
 			pawl_dim_max(l->graph, write->type.dim[out->at_dim]);
 	if (index) {
 		if (!access_outside(l, index, false, &index_access))
-			return pawl_fail(l->err, PAWL_INTERNAL, "lowering: an index is no window");
+			return pawl_fail(l->err, PAWL_UNSUPPORTED,
+				"the index of a %s is no window on storage", pawl_op_name(write->op));
 		out->at_arg = index_access.arg;
 	}
 	out->arg = add_arg(l, l->slot_of[pawl_node_storage(write)->id],
@@ -184,7 +186,7 @@ lower_write(struct lowering *l, const struct pawl_node *write)
 		return status;
 	if (member >= 0 && l->op_of[member] >= 0) {
 		if (!pawl_access_invert(l->graph, src, base, &window))
-			return pawl_fail(l->err, PAWL_INTERNAL, "lowering: a write cannot see its source");
+			return pawl_fail(l->err, PAWL_INTERNAL, "a write cannot see its source");
 		return add_store(l, &l->ops[l->op_of[member]], &window);
 	}
 	status = add_op(l, write, PAWL_OP_COPY, 1, 1, &op);
@@ -367,7 +369,10 @@ lower_groups(struct lowering *l)
 		if (node->group < 0 || node->group == last)
 			continue;
 		last = node->group;
-		pawl_group_of(node, &group);
+		if (!pawl_group_of(node, &group) || !pawl_group_fits(l->graph, &group))
+			return pawl_fail(l->err, PAWL_UNSUPPORTED,
+				"no template can execute group #%d (%s) as one step", node->group,
+				pawl_op_name(node->op));
 		l->n_ops = 0;
 		l->n_args = 0;
 		for (i = 0; i < group.n && status == PAWL_OK; i++)

@@ -119,8 +119,12 @@ pawl_lower_slots(const struct pawl_graph *graph, struct pawl_program *program, i
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for slots");
 	for (i = 0; i < graph->n_ids; i++)
 		slot_of[i] = NO_SLOT;
-	for (i = 0; i < graph->n_outputs; i++)
+	for (i = 0; i < graph->n_outputs; i++) {
+		if (pawl_op_has(graph->outputs[i]->op, PAWL_OPF_VIEW))
+			return pawl_fail(err, PAWL_UNSUPPORTED,
+				"output %d is a view; materialize-views would copy it", i);
 		slot_of[pawl_node_storage(graph->outputs[i])->id] = IS_OUTPUT;
+	}
 	pawl_foreach_node(node, graph) {
 		int32_t slot = slot_for(graph, program, node, slot_of[node->id] == IS_OUTPUT);
 

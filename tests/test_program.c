@@ -1,5 +1,6 @@
 /* What programs look like, what their memory checker refuses, what cannot be lowered. */
 #include "ir/parse.h"
+#include "passes/lower.h"
 #include "passes/plan_memory.h"
 
 #include "tests/lower_check.h"
@@ -16,14 +17,20 @@ static struct pawl_error err;
 #define OK(call) ck_assert_msg((call) == PAWL_OK, "%s", err.text)
 
 static struct pawl_graph *
-parse(const char *body)
+parse_at(const char *stage, const char *body)
 {
 	char text[8192];
 	struct pawl_graph *graph;
 
-	snprintf(text, sizeof(text), "pawl 1\ngraph @case stage values {\n%s}\n", body);
+	snprintf(text, sizeof(text), "pawl 1\ngraph @case stage %s {\n%s}\n", stage, body);
 	OK(pawl_parse(text, strlen(text), "case", &graph, NULL, &err));
 	return graph;
+}
+
+static struct pawl_graph *
+parse(const char *body)
+{
+	return parse_at("values", body);
 }
 
 static struct pawl_program *
@@ -262,6 +269,56 @@ START_TEST(what_cannot_be_copied_is_declined_by_name)
 }
 END_TEST
 
+/* Groups and views that no pass makes, but a text may hold. */
+static void
+assert_not_lowered(const char *body, const char *text)
+{
+	struct pawl_graph *graph = parse_at("fused", body);
+	struct pawl_program *program;
+
+	ck_assert_int_eq(pawl_lower(graph, &program, &err), PAWL_UNSUPPORTED);
+	ck_assert_msg(strstr(err.text, text), "'%s' is not in '%s'", text, err.text);
+	pawl_graph_free(graph);
+}
+
+START_TEST(texts_that_no_pass_makes_are_declined)
+{
+	char body[4000];
+	size_t n;
+	int i;
+
+	assert_not_lowered("  %x = const {role = data} : f32[2, 8]\n"
+			   "  %a = const : f32[8, 8]\n"
+			   "  %y = matmul %x, %a : f32[2, 8] #0\n"
+			   "  %s = softmax %y : f32[2, 8] #0\n"
+			   "  output %s\n",
+		"no template can execute group #0 (matmul)");
+	assert_not_lowered("  %x = const {role = kv} : f32[4]\n"
+			   "  %s = const {role = data} : f32[4]\n"
+			   "  %n = neg %x : f32[4] #0\n"
+			   "  %w = write_slice %x, %s : f32[4] #0\n"
+			   "  output %n\n",
+		"no template can execute group #0 (neg)");
+	assert_not_lowered("  %x = const {role = data} : f32[2, 3]\n"
+			   "  %p = permute %x {perm = [1, 0]} : f32[3, 2]\n"
+			   "  %r = reshape %p : f32[6]\n"
+			   "  %n = neg %r : f32[6] #0\n"
+			   "  output %n\n",
+		"operand r (reshape) is no window on storage");
+	assert_not_lowered("  %x = const {role = data} : f32[2, 3]\n"
+			   "  %n = neg %x : f32[2, 3] #0\n"
+			   "  %p = permute %n {perm = [1, 0]} : f32[3, 2]\n"
+			   "  output %p\n",
+		"output 0 is a view");
+	n = (size_t)snprintf(body, sizeof(body), "  %%0 = const {role = literal, values = [1]} : f32[1]\n");
+	for (i = 1; i <= 25; i++)
+		n += (size_t)snprintf(
+			body + n, sizeof(body) - n, "  %%%d = neg %%%d : f32[1] #0\n", i, i - 1);
+	snprintf(body + n, sizeof(body) - n, "  output %%25\n");
+	assert_not_lowered(body, "no template can execute group #0 (neg)");
+}
+END_TEST
+
 START_TEST(plans_beyond_all_memory_are_declined)
 {
 	char body[8000] = "";
@@ -298,6 +355,7 @@ pawl_program_suite(void)
 	tcase_add_test(tcase, an_overlap_of_any_two_living_slots_is_refused);
 	tcase_add_test(tcase, each_refusal_says_why);
 	tcase_add_test(tcase, what_cannot_be_copied_is_declined_by_name);
+	tcase_add_test(tcase, texts_that_no_pass_makes_are_declined);
 	tcase_add_test(tcase, plans_beyond_all_memory_are_declined);
 	suite_add_tcase(suite, tcase);
 	return suite;
