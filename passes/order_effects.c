@@ -26,7 +26,6 @@ struct effects {
 	struct pawl_node *writer;
 	struct pawl_error *err;
 	int32_t n_ids;         /* before the pass; later ids are copies, which stand before their writer */
-	int32_t first_copy;    /* id of the first copy for this writer */
 	unsigned char *done;   /* by id: stands before the writer */
 	unsigned char *needed; /* by id: scratch of move_up */
 };
@@ -68,14 +67,17 @@ move_up(struct effects *e, struct pawl_node *reader)
 	return can_move;
 }
 
-/* A copy of value taken just before the writer; one serves all readers. */
+/*
+ * A copy of value taken just before the writer; one serves all readers.  A copy that the graph has
+ * already will do: it needs nothing but value, so it can move up itself.
+ */
 static struct pawl_node *
 safety_copy(struct effects *e, struct pawl_node *value)
 {
 	struct pawl_use *use;
 
 	pawl_foreach_use(use, value) {
-		if (use->user->op == PAWL_OP_COPY && use->user->id >= e->first_copy)
+		if (use->user->op == PAWL_OP_COPY)
 			return use->user;
 	}
 	return pawl_copy_before(e->graph, value, e->writer, e->err);
@@ -129,7 +131,6 @@ protect_readers(struct effects *e)
 	struct pawl_node *value = e->writer->inputs[0].def;
 	struct pawl_use *use, *next;
 
-	e->first_copy = e->graph->n_ids;
 	for (use = value->uses; use; use = next) {
 		next = pawl_use_through(use, value);
 		if (!protect_use(e, use))
