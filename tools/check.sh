@@ -37,7 +37,7 @@ skip_tests() {
 }
 
 if [ -n "$ci" ]; then
-  install_packages $build_packages clang-19 $(pip_package)
+  install_packages $build_packages clang-19 libclang-rt-19-dev $(pip_package)
   try_fetch_model || say "going on without the model"
 else
   install_packages $build_packages
