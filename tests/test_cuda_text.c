@@ -1,6 +1,6 @@
 /*
- * The text of CUDA kernels: what it must hold, what has no kernel, and that NVRTC takes it.  What the
- * kernels compute is tests/cuda/test_kernels.c's business.
+ * The text of CUDA kernels: what it must hold, what has no kernel, and that NVRTC takes it.  What
+ * the kernels compute is tests/cuda/test_kernels.c's business.
  */
 #include "tests/suites.h"
 
@@ -85,7 +85,8 @@ END_TEST
 
 START_TEST(launches_are_constants_of_the_program)
 {
-	struct pawl_program *program = optimize("sym $T: 1..600\n"
+	struct pawl_program *program = optimize(
+		"sym $T: 1..600\n"
 		"%x = const {role=data} : f32[$T, 8]\n%y = sigmoid %x : f32[$T, 8]\noutput %y\n");
 	struct pawl_cuda_program cuda;
 
@@ -114,8 +115,9 @@ check_refused(const char *statements, const char *why)
 
 START_TEST(what_has_no_kernel_is_named)
 {
-	check_refused("%x = const {role=data} : f32[1, 64]\n%w.q = const {role=weight} : q4_0[8, 64]\n"
-		      "%y = matmul %x, %w.q : f32[1, 8]\noutput %y\n",
+	check_refused(
+		"%x = const {role=data} : f32[1, 64]\n%w.q = const {role=weight} : q4_0[8, 64]\n"
+		"%y = matmul %x, %w.q : f32[1, 8]\noutput %y\n",
 		"step w.q: quantize: quantized activations");
 	check_refused("%t.q = const {role=weight} : q8_0[8, 64]\n%i = const {role=data} : u32[1]\n"
 		      "%y = gather %t.q, %i : f32[1, 64]\noutput %y\n",
@@ -150,8 +152,11 @@ check_compiled(const struct pawl_cuda_case *c)
 	ck_assert_msg(!strstr(log, "warning"), "%s: %s", c->name, log);
 	for (at = log; (at = strstr(at, " bytes stack frame, ")); at++) {
 		n_reports++;
-		ck_assert_msg(!strncmp(at - 2, " 0", 2) &&
-				!strncmp(at, " bytes stack frame, 0 bytes spill stores, 0 bytes spill loads", 61),
+		ck_assert_msg(
+			!strncmp(at - 2, " 0", 2) && !strncmp(at,
+							     " bytes stack frame, 0 bytes spill "
+							     "stores, 0 bytes spill loads",
+							     61),
 			"%s: %s", c->name, log);
 	}
 	ck_assert_int_eq(n_reports, c->cuda.n_kernels);

@@ -50,7 +50,8 @@ effective_index(struct pawl_cuda_emit *e, const struct pawl_access *access, int 
 	if (j != access->at_dim)
 		return index;
 	if (access->at_arg >= 0)
-		type = stored_type(e->program->slots[e->step->args[access->at_arg].slot].type.dtype);
+		type = stored_type(
+			e->program->slots[e->step->args[access->at_arg].slot].type.dtype);
 	if (access->at_rows)
 		return pawl_cuda_let(
 			e, "i64", "((const %s *)a%" PRId32 ")[v%d]", type, access->at_arg, index);
@@ -83,14 +84,15 @@ pawl_cuda_offset(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
 			if (access->pos0)
 				i = pawl_cuda_let(e, "i64", "v%d + %" PRId64, i, access->pos0);
 			n += (size_t)snprintf(sum + n, sizeof(sum) - n,
-				"%sv%d / 16 * %" PRId64 " + v%d %% 16", plus, i, 16 * access->width, i);
+				"%sv%d / 16 * %" PRId64 " + v%d %% 16", plus, i, 16 * access->width,
+				i);
 		} else if (i && access->layout == PAWL_LAYOUT_K16 && j == rank - 1) {
 			n += (size_t)snprintf(sum + n, sizeof(sum) - n, "%sv%d * 16", plus, i);
 		} else if (i && access->stride[j] == 1) {
 			n += (size_t)snprintf(sum + n, sizeof(sum) - n, "%sv%d", plus, i);
 		} else if (i && access->stride[j]) {
-			n += (size_t)snprintf(
-				sum + n, sizeof(sum) - n, "%sv%d * %" PRId64, plus, i, access->stride[j]);
+			n += (size_t)snprintf(sum + n, sizeof(sum) - n, "%sv%d * %" PRId64, plus, i,
+				access->stride[j]);
 		}
 	}
 	/* A variable alone needs no other. */
@@ -108,7 +110,8 @@ pawl_cuda_load(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
 	int offset;
 
 	if (!type || access->at_rows) {
-		pawl_cuda_refuse(e, op, "%s of type %s", access->at_rows ? "a list of rows" : "an operand",
+		pawl_cuda_refuse(e, op, "%s of type %s",
+			access->at_rows ? "a list of rows" : "an operand",
 			pawl_dtype_name(access->dtype));
 		return 0;
 	}
@@ -117,8 +120,8 @@ pawl_cuda_load(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
 		from = "pawl_f32_from_f16(", end = ")";
 	if (access->dtype == PAWL_DTYPE_BF16)
 		from = "pawl_f32_from_bf16(", end = ")";
-	return pawl_cuda_let(e, pawl_cuda_type_name(access->dtype), "%s((const %s *)a%" PRId32 ")[v%d]%s",
-		from, type, access->arg, offset, end);
+	return pawl_cuda_let(e, pawl_cuda_type_name(access->dtype),
+		"%s((const %s *)a%" PRId32 ")[v%d]%s", from, type, access->arg, offset, end);
 }
 
 void
@@ -147,11 +150,11 @@ pawl_cuda_store(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
 	else if (access->dtype == PAWL_DTYPE_BF16)
 		from = "pawl_bf16_from_f32(", end = ")";
 	if (pawl_dtype_is_float(access->dtype))
-		pawl_cuda_line(e, "((%s *)a%" PRId32 ")[v%d] = %sv%d%s;", type, access->arg, offset, from,
-			value, end);
+		pawl_cuda_line(e, "((%s *)a%" PRId32 ")[v%d] = %sv%d%s;", type, access->arg, offset,
+			from, value, end);
 	else
-		pawl_cuda_line(e, "((%s *)a%" PRId32 ")[v%d] = (%s)v%d;", type, access->arg, offset, type,
-			value);
+		pawl_cuda_line(e, "((%s *)a%" PRId32 ")[v%d] = (%s)v%d;", type, access->arg, offset,
+			type, value);
 	if (access->at_rows) {
 		e->indent--;
 		pawl_cuda_line(e, "}");

@@ -1,6 +1,6 @@
 /*
- * Template ATTEND, in the order of docs/arithmetic.md, "Attention".  Phase 0: a block takes (row, kv
- * head, chunk of 128 positions) for all query heads that share the kv head; a thread takes a
+ * Template ATTEND, in the order of docs/arithmetic.md, "Attention".  Phase 0: a block takes (row,
+ * kv head, chunk of 128 positions) for all query heads that share the kv head; a thread takes a
  * position for the scores, a column for the values.  Phase 1: a block merges the chunks of a
  * (row, query head), a thread a column.
  *
@@ -42,14 +42,16 @@ begin(struct pawl_cuda_emit *e, struct attend *a)
 	a->chunks = (k->dim[2].base + PAWL_ATTEND_CHUNK - 1) / PAWL_ATTEND_CHUNK;
 	for (i = 1; i < a->op->n_inputs; i++) {
 		if (a->op->inputs[i].value >= 0)
-			pawl_cuda_refuse(e, a->op, "input %" PRId32 " is a value of its own step", i);
+			pawl_cuda_refuse(
+				e, a->op, "input %" PRId32 " is a value of its own step", i);
 	}
 	for (i = 0; i < a->index; i++) {
 		if (e->step->ops[i].n_outs)
 			pawl_cuda_refuse(e, &e->step->ops[i], "stored by a prologue");
 	}
 	if (a->shared * (a->width + PAWL_ATTEND_CHUNK + PAWL_LANES + 2) > PAWL_CUDA_SHARED_FLOATS)
-		pawl_cuda_refuse(e, a->op, "%" PRId64 " heads of %" PRId64 " share a key", a->shared, a->width);
+		pawl_cuda_refuse(e, a->op, "%" PRId64 " heads of %" PRId64 " share a key",
+			a->shared, a->width);
 	a->offset = pawl_cuda_load(e, a->op, &a->op->inputs[3], &none);
 	if (a->op->attrs.sym >= 0)
 		a->length = pawl_cuda_let(e, "i64", "symbols[%" PRId32 "]", a->op->attrs.sym);
@@ -67,7 +69,8 @@ visible(struct pawl_cuda_emit *e, struct attend *a)
 	a->first = 0;
 	a->end = a->length;
 	if (a->op->attrs.causal)
-		a->end = pawl_cuda_let(e, "i64", "v%d + 1 < v%d ? v%d + 1 : v%d", at, a->end, at, a->end);
+		a->end = pawl_cuda_let(
+			e, "i64", "v%d + 1 < v%d ? v%d + 1 : v%d", at, a->end, at, a->end);
 	if (a->op->attrs.window > 0)
 		a->first = pawl_cuda_let(e, "i64", "v%d > %" PRId64 " ? v%d - %" PRId64 " : 0", at,
 			a->op->attrs.window - 1, at, a->op->attrs.window - 1);
@@ -113,8 +116,8 @@ score(struct pawl_cuda_emit *e, const struct attend *a, int start, int low, int 
 	dot = pawl_cuda_var(e, "float", "0.0f");
 	at.index[3] = d = pawl_cuda_loop(e, "0", width.s, "1");
 	k = pawl_cuda_load(e, a->op, &a->op->inputs[1], &at);
-	pawl_cuda_line(e, "v%d = pawl_fma(v%d, q[v%d / PAWL_ATTEND_CHUNK * %s + v%d], v%d);", dot, k, j,
-		width.s, d, dot);
+	pawl_cuda_line(e, "v%d = pawl_fma(v%d, q[v%d / PAWL_ATTEND_CHUNK * %s + v%d], v%d);", dot,
+		k, j, width.s, d, dot);
 	pawl_cuda_close(e);
 	s = pawl_cuda_let(e, "float", "v%d * %s", dot, pawl_cuda_real(attrs->scale).s);
 	if ((float)attrs->softcap != 0.0f)
@@ -128,7 +131,8 @@ score(struct pawl_cuda_emit *e, const struct attend *a, int start, int low, int 
 	pawl_cuda_close(e);
 	pawl_cuda_close(e);
 	pawl_cuda_line(e, "PAWL_SYNC();");
-	pawl_cuda_line(e, "pawl_attend_weights(w, lanes, max, sum, %" PRId64 ", (int)v%d, (int)v%d);",
+	pawl_cuda_line(e,
+		"pawl_attend_weights(w, lanes, max, sum, %" PRId64 ", (int)v%d, (int)v%d);",
 		a->shared, low, high);
 	pawl_cuda_line(e, "PAWL_SYNC();");
 }
@@ -137,13 +141,13 @@ score(struct pawl_cuda_emit *e, const struct attend *a, int start, int low, int 
 static int
 partial(struct pawl_cuda_emit *e, const struct attend *a, int head, int chunk)
 {
-	return pawl_cuda_let(e, "i64",
-		"((v%d * %" PRId64 " + v%d) * %" PRId64 " + v%d) * %" PRId64, a->t, a->heads, head,
-		a->chunks, chunk, a->value_width + 2);
+	return pawl_cuda_let(e, "i64", "((v%d * %" PRId64 " + v%d) * %" PRId64 " + v%d) * %" PRId64,
+		a->t, a->heads, head, a->chunks, chunk, a->value_width + 2);
 }
 
 static void
-weigh_values(struct pawl_cuda_emit *e, const struct attend *a, int chunk, int start, int low, int high)
+weigh_values(
+	struct pawl_cuda_emit *e, const struct attend *a, int chunk, int start, int low, int high)
 {
 	struct pawl_cuda_words n = times(a->shared, a->value_width);
 	struct pawl_cuda_position at = {.index = {0, a->head}};
@@ -152,20 +156,23 @@ weigh_values(struct pawl_cuda_emit *e, const struct attend *a, int chunk, int st
 
 	mine = pawl_cuda_let(e, "i64", "v%d / %" PRId64, j, a->value_width);
 	at.index[3] = pawl_cuda_let(e, "i64", "v%d %% %" PRId64, j, a->value_width);
-	part = partial(
-		e, a, pawl_cuda_let(e, "i64", "v%d * %" PRId64 " + v%d", a->head, a->shared, mine), chunk);
+	part = partial(e, a,
+		pawl_cuda_let(e, "i64", "v%d * %" PRId64 " + v%d", a->head, a->shared, mine),
+		chunk);
 	o = pawl_cuda_var(e, "float", "0.0f");
 	snprintf(from, sizeof(from), "v%d", low);
 	snprintf(to, sizeof(to), "v%d", high);
 	p = pawl_cuda_loop(e, from, to, "1");
 	at.index[2] = pawl_cuda_let(e, "i64", "v%d + v%d", start, p);
 	v = pawl_cuda_load(e, a->op, &a->op->inputs[2], &at);
-	pawl_cuda_line(e, "v%d = pawl_fma(w[v%d * PAWL_ATTEND_CHUNK + v%d], v%d, v%d);", o, mine, p, v, o);
+	pawl_cuda_line(
+		e, "v%d = pawl_fma(w[v%d * PAWL_ATTEND_CHUNK + v%d], v%d, v%d);", o, mine, p, v, o);
 	pawl_cuda_close(e);
 	pawl_cuda_line(e, "partials[v%d + v%d] = v%d;", part, at.index[3], o);
 	pawl_cuda_open(e, "if (v%d == 0)", at.index[3]);
 	pawl_cuda_line(e, "partials[v%d + %" PRId64 "] = max[v%d];", part, a->value_width, mine);
-	pawl_cuda_line(e, "partials[v%d + %" PRId64 "] = sum[v%d];", part, a->value_width + 1, mine);
+	pawl_cuda_line(
+		e, "partials[v%d + %" PRId64 "] = sum[v%d];", part, a->value_width + 1, mine);
 	pawl_cuda_close(e);
 	pawl_cuda_close(e);
 }
@@ -191,10 +198,11 @@ emit_chunks(struct pawl_cuda_emit *e, struct attend *a)
 	a->t = pawl_cuda_let(e, "i64", "v%d / v%d / %" PRId64, unit, chunks, a->kv_heads);
 	visible(e, a);
 	start = pawl_cuda_let(e, "i64", "v%d * PAWL_ATTEND_CHUNK", chunk);
-	low = pawl_cuda_let(e, "i64", "v%d > v%d ? v%d - v%d : 0", a->first, start, a->first, start);
+	low = pawl_cuda_let(
+		e, "i64", "v%d > v%d ? v%d - v%d : 0", a->first, start, a->first, start);
 	high = pawl_cuda_let(e, "i64",
-		"v%d < v%d + PAWL_ATTEND_CHUNK ? v%d - v%d : (i64)PAWL_ATTEND_CHUNK", a->end, start, a->end,
-		start);
+		"v%d < v%d + PAWL_ATTEND_CHUNK ? v%d - v%d : (i64)PAWL_ATTEND_CHUNK", a->end, start,
+		a->end, start);
 	pawl_cuda_open(e, "if (v%d < v%d)", low, high);
 	stage_query(e, a);
 	score(e, a, start, low, high);
@@ -219,15 +227,16 @@ merge(struct pawl_cuda_emit *e, const struct attend *a, int column)
 	part = partial(e, a, a->head, chunk);
 	next_o = pawl_cuda_let(e, "float", "partials[v%d + v%d]", part, column);
 	next_max = pawl_cuda_let(e, "float", "partials[v%d + %" PRId64 "]", part, a->value_width);
-	next_sum = pawl_cuda_let(e, "float", "partials[v%d + %" PRId64 "]", part, a->value_width + 1);
+	next_sum =
+		pawl_cuda_let(e, "float", "partials[v%d + %" PRId64 "]", part, a->value_width + 1);
 	pawl_cuda_open(e, "if (v%d == v%d)", chunk, first);
 	pawl_cuda_line(e, "v%d = v%d;", max, next_max);
 	pawl_cuda_line(e, "v%d = v%d;", sum, next_sum);
 	pawl_cuda_line(e, "v%d = v%d;", o, next_o);
 	pawl_cuda_close(e);
 	pawl_cuda_open(e, "else");
-	pawl_cuda_line(e, "pawl_attend_merge(&v%d, &v%d, &v%d, v%d, v%d, v%d);", max, sum, o, next_max,
-		next_sum, next_o);
+	pawl_cuda_line(e, "pawl_attend_merge(&v%d, &v%d, &v%d, v%d, v%d, v%d);", max, sum, o,
+		next_max, next_sum, next_o);
 	pawl_cuda_close(e);
 	pawl_cuda_close(e);
 	pawl_cuda_close(e);
@@ -242,7 +251,8 @@ emit_merge(struct pawl_cuda_emit *e, struct attend *a)
 	int unit, column;
 	int32_t i;
 
-	snprintf(n_units, sizeof(n_units), "%s * %" PRId64, pawl_cuda_dim(a->op->type.dim[0]).s, a->heads);
+	snprintf(n_units, sizeof(n_units), "%s * %" PRId64, pawl_cuda_dim(a->op->type.dim[0]).s,
+		a->heads);
 	unit = pawl_cuda_loop(e, "PAWL_BLOCK", n_units, "PAWL_BLOCKS");
 	a->head = pawl_cuda_let(e, "i64", "v%d %% %" PRId64, unit, a->heads);
 	a->t = pawl_cuda_let(e, "i64", "v%d / %" PRId64, unit, a->heads);
@@ -265,8 +275,7 @@ pawl_cuda_attend(struct pawl_cuda_emit *e, int phase)
 
 	if (!begin(e, &a))
 		return;
-	pawl_cuda_line(
-		e, "float *const partials = (float *)a%" PRId32 ";", e->step->scratch_arg);
+	pawl_cuda_line(e, "float *const partials = (float *)a%" PRId32 ";", e->step->scratch_arg);
 	if (phase == 0)
 		emit_chunks(e, &a);
 	else

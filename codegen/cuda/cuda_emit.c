@@ -133,8 +133,9 @@ pawl_cuda_dim(struct pawl_dim dim)
 	else if (dim.base == 0 && dim.factor == 1)
 		snprintf(words.s, sizeof(words.s), "symbols[%" PRId32 "]", dim.sym);
 	else
-		snprintf(words.s, sizeof(words.s), "(%" PRId64 " + %" PRId64 " * symbols[%" PRId32 "])",
-			dim.base, dim.factor, dim.sym);
+		snprintf(words.s, sizeof(words.s),
+			"(%" PRId64 " + %" PRId64 " * symbols[%" PRId32 "])", dim.base, dim.factor,
+			dim.sym);
 	return words;
 }
 
@@ -172,7 +173,8 @@ pawl_cuda_rows(const struct pawl_type *type)
 	else if (rest == 1)
 		return pawl_cuda_dim(type->dim[0]);
 	else
-		snprintf(words.s, sizeof(words.s), "%.80s * %" PRId64, pawl_cuda_dim(type->dim[0]).s, rest);
+		snprintf(words.s, sizeof(words.s), "%.80s * %" PRId64,
+			pawl_cuda_dim(type->dim[0]).s, rest);
 	return words;
 }
 

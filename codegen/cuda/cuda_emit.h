@@ -18,7 +18,7 @@
 
 enum {
 	PAWL_CUDA_WARP = 32,
-	PAWL_CUDA_THREADS = 256,       /* of a block */
+	PAWL_CUDA_THREADS = 256, /* of a block */
 	PAWL_CUDA_WARPS = PAWL_CUDA_THREADS / PAWL_CUDA_WARP,
 	PAWL_CUDA_MOST_BLOCKS = 1024,  /* of a launch; loops over units cover the rest */
 	PAWL_CUDA_SHARED_FLOATS = 8192 /* that a template may ask for, of 48 KiB */
@@ -46,8 +46,8 @@ struct pawl_cuda_emit {
 };
 
 /* Keeps the first reason, named after the op: PAWL_UNSUPPORTED. */
-void pawl_cuda_refuse(struct pawl_cuda_emit *e, const struct pawl_step_op *op, const char *format, ...)
-	PAWL_PRINTF(3, 4);
+void pawl_cuda_refuse(struct pawl_cuda_emit *e, const struct pawl_step_op *op, const char *format,
+	...) PAWL_PRINTF(3, 4);
 
 /* An indented line; one that also opens a block; the end of a block, and of the values in it. */
 void pawl_cuda_line(struct pawl_cuda_emit *e, const char *format, ...) PAWL_PRINTF(2, 3);
@@ -125,8 +125,8 @@ int pawl_cuda_batch_value(struct pawl_cuda_emit *e, const struct pawl_step_op *o
  * cuda_rows.c: the row scalars that ops first .. end - 1 need, each by the whole block.  at is set
  * for all dims but the last.
  */
-void pawl_cuda_row_stats(struct pawl_cuda_emit *e, int32_t first, int32_t end,
-	const struct pawl_cuda_position *at);
+void pawl_cuda_row_stats(
+	struct pawl_cuda_emit *e, int32_t first, int32_t end, const struct pawl_cuda_position *at);
 
 /* The templates: each writes the body of one phase. */
 void pawl_cuda_map(struct pawl_cuda_emit *e); /* MAP, GATHER, BATCH */
@@ -135,8 +135,8 @@ void pawl_cuda_matmul(struct pawl_cuda_emit *e);
 void pawl_cuda_attend(struct pawl_cuda_emit *e, int phase);
 
 /* Blocks that have something to do at the largest extents, before PAWL_CUDA_MOST_BLOCKS. */
-int64_t pawl_cuda_map_blocks(const struct pawl_step *step, const struct pawl_segments *segments,
-	const int64_t *symbols);
+int64_t pawl_cuda_map_blocks(
+	const struct pawl_step *step, const struct pawl_segments *segments, const int64_t *symbols);
 int64_t pawl_cuda_matmul_blocks(const struct pawl_step *step, const struct pawl_segments *segments);
 
 /* cuda_prelude.c: what every source text begins with. */

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 
 int
-pawl_cuda_gather_value(
-	struct pawl_cuda_emit *e, const struct pawl_step_op *op, const struct pawl_cuda_position *at)
+pawl_cuda_gather_value(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
+	const struct pawl_cuda_position *at)
 {
 	const struct pawl_operand *table = &op->inputs[0], *ids = &op->inputs[1];
 	struct pawl_cuda_position row = {.index = {at->index[0]}}, there = *at;
@@ -25,8 +25,8 @@ pawl_cuda_gather_value(
 }
 
 int
-pawl_cuda_batch_value(
-	struct pawl_cuda_emit *e, const struct pawl_step_op *op, const struct pawl_cuda_position *at)
+pawl_cuda_batch_value(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
+	const struct pawl_cuda_position *at)
 {
 	struct pawl_cuda_position x_at = *at, z_at = {.index = {at->index[0], at->index[2]}};
 	int sum, x, z;

@@ -25,7 +25,8 @@ pawl_cuda_map(struct pawl_cuda_emit *e)
 		int element;
 
 		if (type->rank > 1 || (type->rank == 1 && type->dim[0].sym < 0))
-			element = pawl_cuda_loop(e, "PAWL_ELEMENT", count_elements(type).s, "PAWL_ELEMENTS");
+			element = pawl_cuda_loop(
+				e, "PAWL_ELEMENT", count_elements(type).s, "PAWL_ELEMENTS");
 		else
 			element = pawl_cuda_loop(e, "PAWL_ELEMENT",
 				type->rank ? pawl_cuda_dim(type->dim[0]).s : "1", "PAWL_ELEMENTS");

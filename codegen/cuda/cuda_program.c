@@ -143,11 +143,15 @@ write_step(struct writer *w, int32_t number)
 	int phase;
 
 	if (step->n_ops > PAWL_MAX_BODY_OPS)
-		return pawl_fail(w->err, PAWL_UNSUPPORTED, "step %s: %s: %" PRId32 " ops in one step",
-			step->name ? step->name : "", pawl_op_name(step->ops[0].op), step->n_ops);
+		return pawl_fail(w->err, PAWL_UNSUPPORTED,
+			"step %s: %s: %" PRId32 " ops in one step", step->name ? step->name : "",
+			pawl_op_name(step->ops[0].op), step->n_ops);
 	for (phase = 0; phase < pawl_step_phases(step); phase++) {
-		struct pawl_cuda_emit e = {
-			.out = &w->body, .program = w->program, .step = step, .indent = 1, .err = w->err};
+		struct pawl_cuda_emit e = {.out = &w->body,
+			.program = w->program,
+			.step = step,
+			.indent = 1,
+			.err = w->err};
 
 		pawl_cuda_text_clear(&w->body);
 		pawl_step_segments(step, &e.segments);

@@ -76,8 +76,8 @@ norm_stats(struct pawl_cuda_emit *e, int32_t index, const struct pawl_cuda_posit
 		mean = pawl_cuda_let(e, "float", "v%d / %s", mean, n.s);
 	}
 	squares = block_sum(e, op, row, true, mean);
-	e->stat[index][0] = pawl_cuda_let(e, "float", "1.0f / pawl_sqrt(v%d / %s + %s)", squares, n.s,
-		pawl_cuda_real(op->attrs.eps).s);
+	e->stat[index][0] = pawl_cuda_let(e, "float", "1.0f / pawl_sqrt(v%d / %s + %s)", squares,
+		n.s, pawl_cuda_real(op->attrs.eps).s);
 	e->stat[index][1] = mean;
 }
 
@@ -111,8 +111,8 @@ argmax_stats(struct pawl_cuda_emit *e, int32_t index, const struct pawl_cuda_pos
 	column = columns(e, &op->inputs[0].type);
 	x = x_at(e, op, row, column);
 	pawl_cuda_line(e, "v%d = v%d == v%d ? v%d : 1.0f;", has_nan, x, x, has_nan);
-	pawl_cuda_line(e, "v%d = v%d == v%d ? pawl_min(v%d, (float)v%d) : v%d;", least, x, max, least,
-		column, least);
+	pawl_cuda_line(e, "v%d = v%d == v%d ? pawl_min(v%d, (float)v%d) : v%d;", least, x, max,
+		least, column, least);
 	pawl_cuda_close(e);
 	has_nan = pawl_cuda_let(e, "float", "pawl_block_max(v%d)", has_nan);
 	least = pawl_cuda_let(e, "float", "-pawl_block_max(-v%d)", least);

@@ -111,7 +111,8 @@ pawl_cuda_convert(struct pawl_cuda_emit *e, const struct pawl_step_op *op, int v
 		return value;
 	if (pawl_dtype_is_float(from) != pawl_dtype_is_float(to)) {
 		if (!pawl_dtype_is_float(to)) {
-			pawl_cuda_refuse(e, op, "%s to %s", pawl_dtype_name(from), pawl_dtype_name(to));
+			pawl_cuda_refuse(
+				e, op, "%s to %s", pawl_dtype_name(from), pawl_dtype_name(to));
 			return value;
 		}
 		value = pawl_cuda_let(e, "float", "(float)v%d", value);

@@ -17,39 +17,16 @@ operand_elsewhere(struct pawl_cuda_emit *e, const struct pawl_step_op *op, int32
 	return value;
 }
 
-/* The row-major number of an element. */
-static int
-flatten(struct pawl_cuda_emit *e, const struct pawl_type *type, const struct pawl_cuda_position *at)
-{
-	int flat = 0, j;
-
-	for (j = 0; j < type->rank; j++)
-		flat = j ? pawl_cuda_let(e, "i64", "v%d * %s + v%d", flat, pawl_cuda_dim(type->dim[j]).s,
-				   at->index[j])
-			 : at->index[j];
-	return flat;
-}
-
 int
 pawl_cuda_operand(struct pawl_cuda_emit *e, const struct pawl_step_op *op, int32_t input,
 	const struct pawl_cuda_position *at)
 {
 	const struct pawl_operand *operand = &op->inputs[input];
-	const struct pawl_step_op *made;
-	struct pawl_cuda_position there = {.index = {0}};
-	int saved[PAWL_MAX_BODY_OPS], value;
 
-	if (operand->value < 0)
-		return pawl_cuda_load(e, op, operand, at);
-	made = &e->step->ops[operand->value];
-	if (pawl_type_same_dims(&operand->type, &made->type))
+	/* Ops of a body see each other's values as they are, never through a view. */
+	if (operand->value >= 0)
 		return pawl_cuda_value(e, operand->value, at);
-	pawl_cuda_split(e, &made->type, flatten(e, &operand->type, at), &there);
-	memcpy(saved, e->memo, sizeof(saved));
-	pawl_cuda_move(e);
-	value = pawl_cuda_value(e, operand->value, &there);
-	memcpy(e->memo, saved, sizeof(saved));
-	return value;
+	return pawl_cuda_load(e, op, operand, at);
 }
 
 static enum pawl_dtype
@@ -63,11 +40,13 @@ operand_dtype(const struct pawl_operand *operand)
  * width of the tables on are kept.
  */
 static int
-rope_value(struct pawl_cuda_emit *e, const struct pawl_step_op *op, const struct pawl_cuda_position *at)
+rope_value(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
+	const struct pawl_cuda_position *at)
 {
 	int64_t width = op->inputs[1].type.dim[1].base;
 	bool is_partial = width < op->type.dim[2].base;
-	int x = pawl_cuda_operand(e, op, 0, at), column = at->index[2], is_first, partner, other, c, s;
+	int x = pawl_cuda_operand(e, op, 0, at), column = at->index[2], is_first, partner, other, c,
+	    s;
 	struct pawl_cuda_position there = *at, angle = {.index = {at->index[0], column}};
 
 	if (op->attrs.pairs == PAWL_PAIRS_ADJACENT) {
@@ -75,22 +54,23 @@ rope_value(struct pawl_cuda_emit *e, const struct pawl_step_op *op, const struct
 		partner = pawl_cuda_let(e, "i64", "v%d ^ 1", column);
 	} else {
 		is_first = pawl_cuda_let(e, "i64", "v%d < %" PRId64, column, width / 2);
-		partner = pawl_cuda_let(e, "i64", "v%d ? v%d + %" PRId64 " : v%d - %" PRId64, is_first,
-			column, width / 2, column, width / 2);
+		partner = pawl_cuda_let(e, "i64", "v%d ? v%d + %" PRId64 " : v%d - %" PRId64,
+			is_first, column, width / 2, column, width / 2);
 	}
 	if (is_partial) {
 		partner = pawl_cuda_let(
 			e, "i64", "v%d < %" PRId64 " ? v%d : v%d", column, width, partner, column);
-		angle.index[1] = pawl_cuda_let(e, "i64", "v%d < %" PRId64 " ? v%d : 0", column, width, column);
+		angle.index[1] = pawl_cuda_let(
+			e, "i64", "v%d < %" PRId64 " ? v%d : 0", column, width, column);
 	}
 	there.index[2] = partner;
 	other = operand_elsewhere(e, op, 0, &there);
 	c = operand_elsewhere(e, op, 1, &angle);
 	s = operand_elsewhere(e, op, 2, &angle);
-	other = pawl_cuda_let(e, "float", "v%d ? v%d * v%d - v%d * v%d : v%d * v%d + v%d * v%d", is_first,
-		x, c, other, s, x, c, other, s);
-	return is_partial ? pawl_cuda_let(e, "float", "v%d < %" PRId64 " ? v%d : v%d", column, width,
-				    other, x)
+	other = pawl_cuda_let(e, "float", "v%d ? v%d * v%d - v%d * v%d : v%d * v%d + v%d * v%d",
+		is_first, x, c, other, s, x, c, other, s);
+	return is_partial ? pawl_cuda_let(e, "float", "v%d < %" PRId64 " ? v%d : v%d", column,
+				    width, other, x)
 			  : other;
 }
 
@@ -135,11 +115,13 @@ compute(struct pawl_cuda_emit *e, int32_t index, const struct pawl_cuda_position
 	}
 	if (op->op == PAWL_OP_SCALE) {
 		x[0] = pawl_cuda_operand(e, op, 0, at);
-		return pawl_cuda_let(e, "float", "v%d * %s", x[0], pawl_cuda_real(op->attrs.scale).s);
+		return pawl_cuda_let(
+			e, "float", "v%d * %s", x[0], pawl_cuda_real(op->attrs.scale).s);
 	}
 	if (op->op == PAWL_OP_COPY || op->op == PAWL_OP_CAST) {
 		x[0] = pawl_cuda_operand(e, op, 0, at);
-		return pawl_cuda_convert(e, op, x[0], operand_dtype(&op->inputs[0]), op->type.dtype);
+		return pawl_cuda_convert(
+			e, op, x[0], operand_dtype(&op->inputs[0]), op->type.dtype);
 	}
 	if (op->op == PAWL_OP_ZERO_FILL || op->op == PAWL_OP_ALLOC)
 		return pawl_cuda_let(e, pawl_cuda_type_name(op->type.dtype), "0");

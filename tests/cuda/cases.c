@@ -69,9 +69,11 @@ static const char attentions[] =
 	"%at = const {role=data} : i64[]\n"
 	"%mask = const {role=data} : f32[2, 272]\n"
 	"%a = attention %q, %k, %v, %at {scale=0.2, sym=$L} : f32[2, 6, 24]\n"
-	"%b = attention %q, %k, %v, %at {scale=0.2, softcap=3, causal=false, sym=$L} : f32[2, 6, 24]\n"
+	"%b = attention %q, %k, %v, %at {scale=0.2, softcap=3, causal=false, sym=$L}"
+	" : f32[2, 6, 24]\n"
 	"%c = attention %q, %k, %v, %at {scale=0.2, window=140} : f32[2, 6, 24]\n"
-	"%d = attention %q, %k, %v, %at, %mask {scale=0.2, window=3, causal=false, sym=$L} : f32[2, 6, 24]\n"
+	"%d = attention %q, %k, %v, %at, %mask {scale=0.2, window=3, causal=false, sym=$L}"
+	" : f32[2, 6, 24]\n"
 	"%e = relu %d : f32[2, 6, 24]\n"
 	"output %a\noutput %b\noutput %c\noutput %e\n"
 	"}\n";
@@ -113,7 +115,8 @@ open_random(int number, struct pawl_cuda_case *out)
 void
 pawl_cuda_case_open(int number, struct pawl_cuda_case *out)
 {
-	static const char *const names[] = {"tiny_f32", "tiny_f16", "tiny_chunk", "medley", "attentions"};
+	static const char *const names[] = {
+		"tiny_f32", "tiny_f16", "tiny_chunk", "medley", "attentions"};
 	struct pawl_optimize_options options = {
 		.facts = {.max_prologue_rows = number == PAWL_CUDA_TINY_CHUNK ? 0 : 4},
 		.run = {.bisect = -1, .verify_each = true},
@@ -130,14 +133,16 @@ pawl_cuda_case_open(int number, struct pawl_cuda_case *out)
 	else if (number == PAWL_CUDA_MEDLEY)
 		OK(pawl_parse(medley, strlen(medley), "medley", &out->graph, NULL, &err));
 	else if (number == PAWL_CUDA_ATTENTIONS)
-		OK(pawl_parse(attentions, strlen(attentions), "attentions", &out->graph, NULL, &err));
+		OK(pawl_parse(
+			attentions, strlen(attentions), "attentions", &out->graph, NULL, &err));
 	else
 		open_random(number, out);
 	OK(pawl_optimize(out->graph, &options, &out->program, NULL, &err));
 	status = pawl_cuda_program_init(&out->cuda, out->program, &out->why);
 	ck_assert_msg(status == PAWL_OK || status == PAWL_UNSUPPORTED, "%s", out->why.text);
 	out->is_supported = status == PAWL_OK;
-	ck_assert_msg(out->is_supported || number >= PAWL_CUDA_RANDOM, "%s: %s", out->name, out->why.text);
+	ck_assert_msg(out->is_supported || number >= PAWL_CUDA_RANDOM, "%s: %s", out->name,
+		out->why.text);
 }
 
 void

@@ -13,7 +13,7 @@
 enum {
 	PAWL_CUDA_TINY_F32,   /* one token, k16 cache of f32, norms in the prologues of matmuls */
 	PAWL_CUDA_TINY_F16,   /* one token, weights and cache f16 */
-	PAWL_CUDA_TINY_CHUNK, /* three tokens, bf16, a mask, keys in rows, norms in steps of their own */
+	PAWL_CUDA_TINY_CHUNK, /* three tokens, bf16, a mask, keys in rows, norms not in prologues */
 	PAWL_CUDA_TINY_CASES,
 	PAWL_CUDA_MEDLEY = PAWL_CUDA_TINY_CASES,
 	PAWL_CUDA_ATTENTIONS,
@@ -35,14 +35,16 @@ struct pawl_cuda_case {
 void pawl_cuda_case_open(int number, struct pawl_cuda_case *out);
 void pawl_cuda_case_close(struct pawl_cuda_case *c);
 
+struct pawl_cuda_compiled {
+	const char *name;
+	pawl_fiber_kernel *run;
+};
+
 /* What the generated file exports: the kernels of each supported case, in the order of cases. */
 struct pawl_cuda_kernels {
 	const char *case_name;
 	int n;
-	const struct pawl_cuda_compiled {
-		const char *name;
-		pawl_fiber_kernel *run;
-	} *kernels;
+	const struct pawl_cuda_compiled *kernels;
 };
 extern const struct pawl_cuda_kernels pawl_cuda_kernels[];
 extern const int pawl_cuda_n_kernels;

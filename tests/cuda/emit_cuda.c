@@ -1,6 +1,6 @@
 /*
- * emit-cuda FILE: writes the kernels of all cases as one C file for tests/cuda/kernel_host.h, with a
- * table of them.  Runs as a Check test, since making the cases asserts.
+ * emit-cuda FILE: writes the kernels of all cases as one C file for tests/cuda/kernel_host.h, with
+ * a table of them.  Runs as a Check test, since making the cases asserts.
  */
 #include "tests/cuda/cases.h"
 
@@ -15,7 +15,8 @@ write_case(FILE *file, const struct pawl_cuda_case *c)
 {
 	int i;
 
-	fprintf(file, "#define PAWL_CASE %s\n%s#undef PAWL_CASE\n\n", c->name, c->cuda.source.bytes);
+	fprintf(file, "#define PAWL_CASE %s\n%s#undef PAWL_CASE\n\n", c->name,
+		c->cuda.source.bytes);
 	fprintf(file, "static const struct pawl_cuda_compiled %s_kernels[] = {\n", c->name);
 	for (i = 0; i < c->cuda.n_kernels; i++)
 		fprintf(file, "\t{\"%s\", %s_%s},\n", c->cuda.kernels[i].name, c->name,
@@ -42,7 +43,8 @@ START_TEST(emit)
 		pawl_cuda_case_open(i, &c);
 		n_supported += c.is_supported;
 		if (c.is_supported)
-			fprintf(file, "\t{\"%s\", %d, %s_kernels},\n", c.name, c.cuda.n_kernels, c.name);
+			fprintf(file, "\t{\"%s\", %d, %s_kernels},\n", c.name, c.cuda.n_kernels,
+				c.name);
 		pawl_cuda_case_close(&c);
 	}
 	fprintf(file, "};\n\nconst int pawl_cuda_n_kernels = %d;\n", n_supported);

@@ -246,12 +246,14 @@ run_block(int threads, struct pawl_error *err)
 			run_warp(order[i] * PAWL_FIBER_WARP);
 	} while (count(0, threads, AT_BARRIER) == threads);
 	if (is_misaligned)
-		return pawl_fail(err, PAWL_INTERNAL, "kernel %s, block %" PRId64 ": a load is misaligned",
-			current->name, pawl_fiber_place.block);
+		return pawl_fail(err, PAWL_INTERNAL,
+			"kernel %s, block %" PRId64 ": a load is misaligned", current->name,
+			pawl_fiber_place.block);
 	if (count(0, threads, ENDED) == threads)
 		return PAWL_OK;
 	return pawl_fail(err, PAWL_INTERNAL,
-		"kernel %s, block %" PRId64 ": %d threads wait at a barrier, %d at a shuffle, %d have ended",
+		"kernel %s, block %" PRId64
+		": %d threads wait at a barrier, %d at a shuffle, %d have ended",
 		current->name, pawl_fiber_place.block, count(0, threads, AT_BARRIER),
 		count(0, threads, AT_SHUFFLE), count(0, threads, ENDED));
 }
@@ -272,7 +274,8 @@ pawl_fibers_run(const struct pawl_fiber_launch *launch, struct pawl_error *err)
 	}
 	current = launch;
 	random_state = 88172645463325252u;
-	pawl_fiber_place = (struct pawl_fiber_place){.threads = launch->threads, .blocks = launch->blocks};
+	pawl_fiber_place =
+		(struct pawl_fiber_place){.threads = launch->threads, .blocks = launch->blocks};
 	for (block = 0; block < launch->blocks && !status; block++) {
 		pawl_fiber_place.block = block;
 		status = run_block(launch->threads, err);

@@ -18,7 +18,8 @@
 
 enum { PAWL_FIBER_WARP = 32, PAWL_FIBER_MOST = 1024 };
 
-/* In which order warps run up to their next barrier, and in a warp threads to their next shuffle. */
+/* In which order warps run up to their next barrier, and in a warp threads to their next shuffle.
+ */
 enum pawl_fiber_order {
 	PAWL_FIBER_ASCENDING,
 	PAWL_FIBER_DESCENDING,
@@ -39,8 +40,8 @@ struct pawl_fiber_launch {
 };
 
 /*
- * PAWL_INTERNAL, naming kernel and block, when the threads of a block wait for each other forever or
- * load what is not aligned.
+ * PAWL_INTERNAL, naming kernel and block, when the threads of a block wait for each other forever
+ * or load what is not aligned.
  */
 enum pawl_status pawl_fibers_run(const struct pawl_fiber_launch *launch, struct pawl_error *err);
 

@@ -43,8 +43,8 @@ check_padding(const char *memory, int64_t bytes, const char *name)
 	int64_t i;
 
 	for (i = bytes; i < padded(bytes); i++)
-		ck_assert_msg((unsigned char)memory[i] == POISON, "byte %d of %s, beyond its end, was written",
-			(int)i, name);
+		ck_assert_msg((unsigned char)memory[i] == POISON,
+			"byte %d of %s, beyond its end, was written", (int)i, name);
 }
 
 static void
@@ -84,7 +84,8 @@ allocate(struct pawl_cuda_memory *m, const struct pawl_program *program)
 		const struct pawl_step *step = &program->steps[i];
 
 		for (j = 0; j < step->n_args; j++)
-			m->args[step->first_arg + j] = m->slots[step->args[j].slot] + step->args[j].offset;
+			m->args[step->first_arg + j] =
+				m->slots[step->args[j].slot] + step->args[j].offset;
 	}
 }
 

@@ -13,8 +13,8 @@ typedef int nvrtcResult;
 #endif
 
 static struct {
-	nvrtcResult (*create)(nvrtcProgram *program, const char *source, const char *name, int n_headers,
-		const char *const *headers, const char *const *include_names);
+	nvrtcResult (*create)(nvrtcProgram *program, const char *source, const char *name,
+		int n_headers, const char *const *headers, const char *const *include_names);
 	nvrtcResult (*compile)(nvrtcProgram program, int n_options, const char *const *options);
 	nvrtcResult (*log_size)(nvrtcProgram program, size_t *size);
 	nvrtcResult (*log)(nvrtcProgram program, char *log);
@@ -25,7 +25,8 @@ static struct {
 #ifdef HAVE_NVRTC_H
 /* The header agrees with what is called here; its library is not linked. */
 #define SAME(member, function)                                                                     \
-	_Static_assert(__builtin_types_compatible_p(__typeof__(nvrtc.member), __typeof__(&function)),  \
+	_Static_assert(                                                                            \
+		__builtin_types_compatible_p(__typeof__(nvrtc.member), __typeof__(&function)),     \
 		#function " has another type")
 SAME(create, nvrtcCreateProgram);
 SAME(compile, nvrtcCompileProgram);
@@ -54,8 +55,9 @@ static void *
 open_library(void)
 {
 	static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
-	static const char *const folders[] = {"/usr/local/cuda*/lib*", "/usr/local/cuda*/targets/*/lib",
-		"/opt/cuda*/lib*", "/usr/lib/python3*/*-packages/nvidia/*/lib",
+	static const char *const folders[] = {"/usr/local/cuda*/lib*",
+		"/usr/local/cuda*/targets/*/lib", "/opt/cuda*/lib*",
+		"/usr/lib/python3*/*-packages/nvidia/*/lib",
 		"/usr/local/lib/python3*/*-packages/nvidia/*/lib"};
 	const char *variables[] = {getenv("CUDA_PATH"), getenv("CUDA_HOME")};
 	char pattern[512];
@@ -65,7 +67,8 @@ open_library(void)
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
 		for (j = 0; j < sizeof(variables) / sizeof(*variables) && !library; j++) {
-			snprintf(pattern, sizeof(pattern), "%s/lib*/%s", variables[j] ? variables[j] : "", names[i]);
+			snprintf(pattern, sizeof(pattern), "%s/lib*/%s",
+				variables[j] ? variables[j] : "", names[i]);
 			library = variables[j] ? open_matching(pattern) : NULL;
 		}
 		for (j = 0; j < sizeof(folders) / sizeof(*folders) && !library; j++) {
@@ -93,11 +96,11 @@ pawl_nvrtc_open(void)
 	void *library = open_library();
 
 	return library && find(library, "nvrtcCreateProgram", &nvrtc.create) &&
-		find(library, "nvrtcCompileProgram", &nvrtc.compile) &&
-		find(library, "nvrtcGetProgramLogSize", &nvrtc.log_size) &&
-		find(library, "nvrtcGetProgramLog", &nvrtc.log) &&
-		find(library, "nvrtcGetCUBINSize", &nvrtc.code_size) &&
-		find(library, "nvrtcDestroyProgram", &nvrtc.destroy);
+	       find(library, "nvrtcCompileProgram", &nvrtc.compile) &&
+	       find(library, "nvrtcGetProgramLogSize", &nvrtc.log_size) &&
+	       find(library, "nvrtcGetProgramLog", &nvrtc.log) &&
+	       find(library, "nvrtcGetCUBINSize", &nvrtc.code_size) &&
+	       find(library, "nvrtcDestroyProgram", &nvrtc.destroy);
 }
 
 bool

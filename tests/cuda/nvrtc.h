@@ -1,6 +1,6 @@
 /*
- * NVRTC, opened at run time: from the loader's own folders, from those of CUDA toolkits, and from the
- * Python package nvidia-cuda-nvrtc.
+ * NVRTC, opened at run time: from the loader's own folders, from those of CUDA toolkits, and from
+ * the Python package nvidia-cuda-nvrtc.
  */
 #ifndef PAWL_TESTS_CUDA_NVRTC_H
 #define PAWL_TESTS_CUDA_NVRTC_H

@@ -51,8 +51,8 @@ kernels_of(const struct pawl_cuda_case *c)
 
 /* blocks: 0 is what the launches say. */
 static void
-run_kernels(const struct pawl_cuda_case *c, const struct pawl_cuda_memory *m, const int64_t *symbols,
-	enum pawl_fiber_order order, int32_t blocks)
+run_kernels(const struct pawl_cuda_case *c, const struct pawl_cuda_memory *m,
+	const int64_t *symbols, enum pawl_fiber_order order, int32_t blocks)
 {
 	const struct pawl_cuda_kernels *kernels = kernels_of(c);
 	uint32_t saved = pawl_fpenv_enter();
@@ -125,7 +125,8 @@ compare_floats(const struct pawl_slot *slot, const char *got, const char *want, 
 	double tolerance, const char *what)
 {
 	double unit = tolerance > 0 ? unit_of(slot->type.dtype) : 0;
-	double *x = calloc((size_t)n + 1, sizeof(*x)), *y = calloc((size_t)n + 1, sizeof(*y)), largest = 0;
+	double *x = calloc((size_t)n + 1, sizeof(*x)), *y = calloc((size_t)n + 1, sizeof(*y)),
+	       largest = 0;
 	int64_t i;
 
 	ck_assert(x && y);
@@ -139,16 +140,17 @@ compare_floats(const struct pawl_slot *slot, const char *got, const char *want, 
 		double limit = tolerance * largest + unit * fabs(y[i]);
 		bool same = x[i] == y[i] || (isnan(x[i]) && isnan(y[i]));
 
-		ck_assert_msg(same || fabs(x[i] - y[i]) <= limit, "%s: %s[%d] is %g, not %g (largest %g)",
-			what, slot->name, (int)i, x[i], y[i], largest);
+		ck_assert_msg(same || fabs(x[i] - y[i]) <= limit,
+			"%s: %s[%d] is %g, not %g (largest %g)", what, slot->name, (int)i, x[i],
+			y[i], largest);
 	}
 	free(x);
 	free(y);
 }
 
 static void
-compare(const struct pawl_cuda_memory *got, const struct pawl_cuda_memory *want, const int64_t *symbols,
-	double tolerance, const char *what)
+compare(const struct pawl_cuda_memory *got, const struct pawl_cuda_memory *want,
+	const int64_t *symbols, double tolerance, const char *what)
 {
 	int n_compared = 0;
 	int32_t i;
@@ -178,7 +180,8 @@ compare_bits(const struct pawl_cuda_memory *a, const struct pawl_cuda_memory *b,
 	for (i = 0; i < a->program->n_slots; i++) {
 		const struct pawl_slot *slot = &a->program->slots[i];
 
-		ck_assert_msg(!is_result(slot) || !memcmp(a->slots[i], b->slots[i], (size_t)slot->bytes),
+		ck_assert_msg(
+			!is_result(slot) || !memcmp(a->slots[i], b->slots[i], (size_t)slot->bytes),
 			"%s: %s has other bits", what, slot->name);
 	}
 }
@@ -216,10 +219,14 @@ check_run(const struct pawl_cuda_case *c, struct pawl_cuda_memory *m, const int6
 static void
 set_token(const struct pawl_cuda_case *c, const struct pawl_cuda_memory *m, int64_t position)
 {
-	int64_t n = c->program->slots[pawl_program_find_slot(c->program, "token_ids")].type.dim[0].base;
+	int64_t n =
+		c->program->slots[pawl_program_find_slot(c->program, "token_ids")].type.dim[0].base;
 	uint32_t *ids = pawl_cuda_memory_find(m, "token_ids");
-	float *cos = pawl_cuda_memory_find(m, "rope_cos"), *sin = pawl_cuda_memory_find(m, "rope_sin");
-	float *mask = pawl_program_find_slot(c->program, "mask") < 0 ? NULL : pawl_cuda_memory_find(m, "mask");
+	float *cos = pawl_cuda_memory_find(m, "rope_cos"),
+	      *sin = pawl_cuda_memory_find(m, "rope_sin");
+	float *mask = pawl_program_find_slot(c->program, "mask") < 0
+			      ? NULL
+			      : pawl_cuda_memory_find(m, "mask");
 	int64_t capacity = 192, t, p;
 	double frequency[8];
 	float cosine[8], sine[8];
@@ -335,7 +342,8 @@ main(void)
 	SRunner *runner;
 	int run, failed;
 
-	tcase_add_loop_test(tiny, a_step_of_the_tiny_llama_is_that_of_the_reference, 0, PAWL_CUDA_TINY_CASES);
+	tcase_add_loop_test(
+		tiny, a_step_of_the_tiny_llama_is_that_of_the_reference, 0, PAWL_CUDA_TINY_CASES);
 	tcase_add_loop_test(random, every_kind_of_op_is_that_of_the_reference, 0, 6);
 	tcase_add_loop_test(random, every_kind_of_attention_is_that_of_the_reference, 0, 6);
 	tcase_add_test(random, most_random_graphs_have_kernels);
