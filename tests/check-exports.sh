@@ -17,13 +17,24 @@ object() {
 }
 
 core='libcjson\.so\.[0-9]+|libpcre2-8\.so\.[0-9]+'
-for file in "$top_builddir"/.libs/libpawl.so "$top_builddir"/plugins/.libs/*.so; do
-  test -f "$file" || continue
-  case $file in
-  */libpawl.so | */pawl_plugin.so) object "$file" "pawl_get_api pawl_negotiate pawl_version" "$core" ;;
-  */cpu_compiler.so) object "$file" pawl_target_query "$core|libLLVM.*" ;;
-  *) object "$file" pawl_target_query "$core" ;;
+host='pawl_get_api pawl_negotiate pawl_version'
+plugins=$top_builddir/plugins/.libs
+object "$top_builddir/.libs/libpawl.so" "$host" "$core"
+object "$plugins/pawl_plugin.so" "$host" "$core"
+for file in "$plugins"/target_*.so; do
+  object "$file" pawl_target_query "$core"
+done
+if [ -f "$plugins/cpu_compiler.so" ]; then
+  object "$plugins/cpu_compiler.so" pawl_cpu_compiler_query "$core|libLLVM.*"
+fi
+for file in "$plugins"/*.so; do
+  case $(basename "$file") in
+  pawl_plugin.so | target_*.so | cpu_compiler.so) ;;
+  *)
+    echo "$file: what may it export?"
+    failed=1
+    ;;
   esac
 done
 echo "$n shared objects"
-test $n -gt 0 && exit $failed
+test $n -ge 4 && exit $failed
