@@ -154,34 +154,44 @@ store_row(struct pawl_emit *e, int s, LLVMValueRef row, LLVMValueRef column, LLV
 	}
 }
 
-/* n rows from first_row on of one tile of segment s. */
+static bool
+is_matmul_of(const struct pawl_emit *e, int32_t op, int s)
+{
+	return e->segments.of[op] == s && e->step->ops[op].op == PAWL_OP_MATMUL;
+}
+
+/* n rows from first_row on of n_units tiles of segment s. */
 static void
 emit_rows_of_tile(struct pawl_emit *e, const struct matmul *m, int s, LLVMValueRef unit,
-	LLVMValueRef first_row, int n)
+	int n_units, LLVMValueRef first_row, int n)
 {
 	int64_t columns = pawl_type_row_length(&e->step->ops[e->segments.first[s]].type);
 	LLVMValueRef acc[PAWL_MAX_BODY_OPS][MAX_TILE];
-	LLVMValueRef column = imul(e, unit, k64(e, LANES)), mask = NULL;
+	LLVMValueRef column, mask = NULL;
 	int32_t i;
-	int r;
+	int r, u;
 
 	for (i = 0; i < e->step->n_ops; i++) {
-		if (e->segments.of[i] == s && e->step->ops[i].op == PAWL_OP_MATMUL)
-			pawl_emit_tile(e, &e->step->ops[i], &m->activations, unit, first_row, n, acc[i]);
+		if (is_matmul_of(e, i, s))
+			pawl_emit_tile(e, &e->step->ops[i], &m->activations, unit, n_units, first_row, n,
+				acc[i]);
 	}
-	if (columns % LANES)
-		mask = pawl_emit_mask_below(e, isub(e, k64(e, columns), column));
-	for (r = 0; r < n; r++) {
-		for (i = 0; i < e->step->n_ops; i++) {
-			if (e->segments.of[i] == s && e->step->ops[i].op == PAWL_OP_MATMUL)
-				e->fixed[i] = acc[i][r];
+	for (u = 0; u < n_units; u++) {
+		column = imul(e, iadd(e, unit, k64(e, u)), k64(e, LANES));
+		if (columns % LANES)
+			mask = pawl_emit_mask_below(e, isub(e, k64(e, columns), column));
+		for (r = 0; r < n; r++) {
+			for (i = 0; i < e->step->n_ops; i++) {
+				if (is_matmul_of(e, i, s))
+					e->fixed[i] = acc[i][u * n + r];
+			}
+			store_row(e, s, iadd(e, first_row, k64(e, r)), column, mask);
 		}
-		store_row(e, s, iadd(e, first_row, k64(e, r)), column, mask);
 	}
 }
 
 static void
-emit_unit(struct pawl_emit *e, const struct matmul *m, int s, LLVMValueRef unit)
+emit_unit(struct pawl_emit *e, const struct matmul *m, int s, LLVMValueRef unit, int n_units)
 {
 	LLVMValueRef rows = m->activations.rows, whole, first;
 	int64_t n = LLVMIsConstant(rows) ? LLVMConstIntGetSExtValue(rows) : -1;
@@ -192,21 +202,21 @@ emit_unit(struct pawl_emit *e, const struct matmul *m, int s, LLVMValueRef unit)
 	whole = iand(e, rows, k64(e, -m->tile));
 	if (n < 0 || n >= 2 * m->tile) {
 		pawl_loop_begin(e, &loop, k64(e, 0), whole, m->tile);
-		emit_rows_of_tile(e, m, s, unit, loop.index, m->tile);
+		emit_rows_of_tile(e, m, s, unit, n_units, loop.index, m->tile);
 		pawl_loop_end(e, &loop);
 	} else if (n >= m->tile) {
-		emit_rows_of_tile(e, m, s, unit, k64(e, 0), m->tile);
+		emit_rows_of_tile(e, m, s, unit, n_units, k64(e, 0), m->tile);
 	}
 	if (n >= 0) {
 		if (n % m->tile)
-			emit_rows_of_tile(e, m, s, unit, whole, (int)(n % m->tile));
+			emit_rows_of_tile(e, m, s, unit, n_units, whole, (int)(n % m->tile));
 		return;
 	}
 	/* A number of rows that is not known: the rest in powers of two. */
 	for (part = m->tile / 2; part; part /= 2) {
 		first = iand(e, rows, k64(e, -2 * part));
 		pawl_if_begin(e, &branch, icmp(e, LLVMIntNE, iand(e, rows, k64(e, part)), k64(e, 0)));
-		emit_rows_of_tile(e, m, s, unit, first, part);
+		emit_rows_of_tile(e, m, s, unit, n_units, first, part);
 		pawl_if_end(e, &branch);
 	}
 }
@@ -250,11 +260,48 @@ check_matmuls(struct pawl_emit *e, struct matmul *m)
 	return m->x != NULL;
 }
 
+/* How many units of segment s are computed at once; all of its matmuls must want it. */
+static int
+units_at_once(const struct pawl_emit *e, const struct matmul *m, int s)
+{
+	LLVMValueRef rows = m->activations.rows;
+	int most = MAX_TILE, n;
+	int32_t i;
+
+	for (i = 0; i < e->step->n_ops; i++) {
+		if (!is_matmul_of(e, i, s))
+			continue;
+		n = LLVMIsConstant(rows)
+			? pawl_tile_units(&e->step->ops[i], LLVMConstIntGetSExtValue(rows))
+			: 1;
+		most = n < most ? n : most;
+	}
+	return most;
+}
+
+/* Units from .. to - 1 of segment s, if any. */
+static void
+emit_units(struct pawl_emit *e, const struct matmul *m, int s, LLVMValueRef from, LLVMValueRef to)
+{
+	int n_units = units_at_once(e, m, s);
+	struct pawl_loop loop = {.n = 0};
+	LLVMValueRef whole = from;
+
+	if (n_units > 1) {
+		whole = iadd(e, from, iand(e, imax(e, isub(e, to, from), k64(e, 0)), k64(e, -n_units)));
+		pawl_loop_begin(e, &loop, from, whole, n_units);
+		emit_unit(e, m, s, loop.index, n_units);
+		pawl_loop_end(e, &loop);
+	}
+	pawl_loop_begin(e, &loop, whole, to, 1);
+	emit_unit(e, m, s, loop.index, 1);
+	pawl_loop_end(e, &loop);
+}
+
 void
 pawl_emit_matmul(struct pawl_emit *e)
 {
 	struct matmul m = {.x = NULL};
-	struct pawl_loop loop = {.n = 0};
 	int64_t first = 0, tiles;
 	int s;
 
@@ -268,10 +315,8 @@ pawl_emit_matmul(struct pawl_emit *e)
 	pawl_activations_fill(e, &m.activations);
 	for (s = 0; s < e->segments.n; s++) {
 		tiles = (pawl_type_row_length(&e->step->ops[e->segments.first[s]].type) + LANES - 1) / LANES;
-		pawl_loop_begin(e, &loop, imax(e, isub(e, e->begin, k64(e, first)), k64(e, 0)),
-			imin(e, isub(e, e->end, k64(e, first)), k64(e, tiles)), 1);
-		emit_unit(e, &m, s, loop.index);
-		pawl_loop_end(e, &loop);
+		emit_units(e, &m, s, imax(e, isub(e, e->begin, k64(e, first)), k64(e, 0)),
+			imin(e, isub(e, e->end, k64(e, first)), k64(e, tiles)));
 		first += tiles;
 	}
 	pawl_emit_end(e);

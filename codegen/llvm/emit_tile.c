@@ -155,6 +155,13 @@ fifth_bits(struct pawl_emit *e, const struct tile *t, LLVMValueRef block, int v)
 		LLVMConstNull(e->v64i8));
 }
 
+/* Whether the vectors hold w - 128, so that no bias is to be taken out. */
+static bool
+is_signed(const struct pawl_emit *e, const struct tile *t)
+{
+	return t->format.zero == 128 && pawl_machine_has_signed_dot(e);
+}
+
 static void
 unpack_block(struct pawl_emit *e, struct tile *t, LLVMValueRef block)
 {
@@ -171,7 +178,7 @@ unpack_block(struct pawl_emit *e, struct tile *t, LLVMValueRef block)
 		stored = pawl_emit_read(
 			e, e->v64i8, pawl_emit_at_bytes(e, block, f->plane_at + 64 * i), 1);
 		if (f->planes == 8) {
-			t->vectors[v] = stored;
+			t->vectors[v] = is_signed(e, t) ? ixor(e, stored, like(stored, 128)) : stored;
 			continue;
 		}
 		t->vectors[v] = v < 4 ? iand(e, stored, like(stored, 15))
@@ -194,12 +201,14 @@ static LLVMValueRef
 dot_plane(struct pawl_emit *e, const struct tile *t, LLVMValueRef plane, int first, int n,
 	LLVMValueRef start)
 {
+	LLVMValueRef x[8];
 	int v;
 
-	for (v = first; v < first + n; v++)
-		start = pawl_machine_dot4(e, start, t->vectors[v], largest_weight(t),
-			pawl_emit_read(e, e->i32, pawl_emit_at_bytes(e, plane, 4 * v), 4));
-	return start;
+	for (v = 0; v < n; v++)
+		x[v] = pawl_emit_read(e, e->i32, pawl_emit_at_bytes(e, plane, 4 * (first + v)), 4);
+	if (is_signed(e, t))
+		return pawl_machine_signed_dot(e, start, t->vectors + first, x, n);
+	return pawl_machine_dot(e, start, t->vectors + first, largest_weight(t), x, n);
 }
 
 /* The exact integer sums over vectors first .. of (w - z) * q, as <16 x f32>. */
@@ -234,7 +243,7 @@ accumulate(struct pawl_emit *e, const struct tile *t, LLVMValueRef row, LLVMValu
 		if (t->format.n_scales == 2)
 			bias = pawl_emit_read(e, e->i32,
 				pawl_emit_at_bytes(e, at_element(e, x->half_bias, number, 8), 4 * g), 4);
-		else if (t->format.zero)
+		else if (t->format.zero && !is_signed(e, t))
 			bias = pawl_emit_read(e, e->i32,
 				at_element(e, x->bias[bias_of(x, t->format.zero)].memory, number, 4), 4);
 		s = dot_block(e, t, block, g * 4, 8 / t->format.n_scales, bias);
@@ -306,25 +315,45 @@ step_column(struct pawl_emit *e, const struct tile *t, LLVMValueRef weights, LLV
 	}
 }
 
+/* n_units tiles side by side, so that there are enough chains to hide the latency of fma. */
 static void
-packed_float(struct pawl_emit *e, struct tile *t, LLVMValueRef w, LLVMValueRef *acc)
+packed_float(struct pawl_emit *e, struct tile *t, LLVMValueRef w, int n_units, LLVMValueRef *acc)
 {
-	int64_t unroll = t->x->k % 8 == 0 ? 8 : 1, j;
-	struct pawl_loop loop;
-	LLVMValueRef column, weights;
-	int i;
+	int64_t unroll = t->x->k % 8 == 0 ? 8 : 1, tile_bytes = t->x->k * t->format.block_bytes, j;
+	struct pawl_loop loop = {.n = n_units * t->n};
+	LLVMValueRef column, weights, unit;
+	int i, u;
 
-	begin_loop(e, &loop, t, t->x->k, unroll);
-	prefetch_block(e, t, at_element(e, w, loop.index, t->format.block_bytes));
+	for (i = 0; i < loop.n; i++)
+		loop.carried[i] = LLVMConstNull(e->v16f32);
+	pawl_loop_begin(e, &loop, k64(e, 0), k64(e, t->x->k), unroll);
+	for (u = 0; u < n_units; u++) {
+		unit = pawl_emit_at_bytes(e, w, u * tile_bytes);
+		unit = at_element(e, unit, loop.index, t->format.block_bytes);
+		for (j = 0; j < unroll * t->format.block_bytes; j += 64)
+			pawl_emit_prefetch(e, pawl_emit_at_bytes(e, unit, PREFETCH_AHEAD + j));
+	}
 	for (j = 0; j < unroll; j++) {
 		column = iadd(e, loop.index, k64(e, j));
-		weights = pawl_emit_load_dense(
-			e, t->w_dtype, at_element(e, w, column, t->format.block_bytes), NULL);
-		step_column(e, t, weights, column, loop.carried);
+		for (u = 0; u < n_units; u++) {
+			unit = pawl_emit_at_bytes(e, w, u * tile_bytes);
+			weights = pawl_emit_load_dense(
+				e, t->w_dtype, at_element(e, unit, column, t->format.block_bytes), NULL);
+			step_column(e, t, weights, column, loop.carried + u * t->n);
+		}
 	}
 	pawl_loop_end(e, &loop);
-	for (i = 0; i < t->n; i++)
+	for (i = 0; i < loop.n; i++)
 		acc[i] = loop.carried[i];
+}
+
+int
+pawl_tile_units(const struct pawl_step_op *op, int64_t n)
+{
+	const struct pawl_access *w = &op->inputs[1].access;
+	bool is_chain = w->layout == PAWL_LAYOUT_TILE16 && !pawl_dtype_is_blocked(w->dtype);
+
+	return !is_chain || n > 2 ? 1 : n == 2 ? 2 : 4;
 }
 
 /* Row-major float weights: a column of 16 rows is gathered. */
@@ -413,7 +442,7 @@ plain_quantized(struct pawl_emit *e, struct tile *t, const struct pawl_step_op *
 
 void
 pawl_emit_tile(struct pawl_emit *e, const struct pawl_step_op *op, const struct pawl_activations *x,
-	LLVMValueRef unit, LLVMValueRef first_row, int n, LLVMValueRef *acc)
+	LLVMValueRef unit, int n_units, LLVMValueRef first_row, int n, LLVMValueRef *acc)
 {
 	const struct pawl_access *w = &op->inputs[1].access;
 	struct tile t = {.x = x, .w_dtype = w->dtype, .first_row = first_row, .n = n};
@@ -425,7 +454,7 @@ pawl_emit_tile(struct pawl_emit *e, const struct pawl_step_op *op, const struct 
 		(t.format.planes > 0) != pawl_dtype_is_blocked(x->dtype)) {
 		pawl_emit_refuse(e, "%s: weights of %s with activations of %s", op->name,
 			pawl_dtype_name(w->dtype), pawl_dtype_name(x->dtype));
-		for (i = 0; i < n; i++)
+		for (i = 0; i < n_units * n; i++)
 			acc[i] = LLVMConstNull(e->v16f32);
 		return;
 	}
@@ -435,7 +464,7 @@ pawl_emit_tile(struct pawl_emit *e, const struct pawl_step_op *op, const struct 
 	if (w->layout == PAWL_LAYOUT_TILE16 && t.format.planes)
 		packed_quantized(e, &t, packed, acc);
 	else if (w->layout == PAWL_LAYOUT_TILE16)
-		packed_float(e, &t, packed, acc);
+		packed_float(e, &t, packed, n_units, acc);
 	else if (t.format.planes)
 		plain_quantized(e, &t, op, unit, acc);
 	else

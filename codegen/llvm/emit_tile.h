@@ -34,11 +34,15 @@ void pawl_activations_need(struct pawl_emit *e, struct pawl_activations *x, enum
 void pawl_activations_fill(struct pawl_emit *e, const struct pawl_activations *x);
 
 /*
- * acc[i]: <16 x f32> of row first_row + i (i64) for columns 16 unit .. of matmul op, i < n.
- * Columns beyond the matrix hold anything.
+ * acc[u * n + i]: <16 x f32> of row first_row + i (i64), i < n, for columns 16 (unit + u) .. of
+ * matmul op, u < n_units; n_units * n is at most MAX_TILE.  Columns beyond the matrix hold
+ * anything.
  */
 void pawl_emit_tile(struct pawl_emit *e, const struct pawl_step_op *op,
-	const struct pawl_activations *x, LLVMValueRef unit, LLVMValueRef first_row, int n,
+	const struct pawl_activations *x, LLVMValueRef unit, int n_units, LLVMValueRef first_row, int n,
 	LLVMValueRef *acc);
+
+/* Units that are worth computing at once for n rows: one chain of fma a row is too few. */
+int pawl_tile_units(const struct pawl_step_op *op, int64_t n);
 
 #endif

@@ -203,22 +203,40 @@ byte_pair_sums(struct pawl_emit *e, LLVMValueRef w, LLVMValueRef x)
 	return by_register(e, "llvm.x86.avx512.pmaddubs.w.512", w, x, 64);
 }
 
+/*
+ * Products of unsigned and signed bytes, as many vectors summed in 16 bits as cannot overflow
+ * them, the pairs of that widened to 32.
+ */
 static LLVMValueRef
-dot4_x86(struct pawl_emit *e, LLVMValueRef acc, LLVMValueRef w, int max_w, LLVMValueRef x)
+dot_by_bytes(struct pawl_emit *e, LLVMValueRef acc, const LLVMValueRef *w, int max_w,
+	const LLVMValueRef *x, int n)
+{
+	int at_once = INT16_MAX / (max_w * 127 * 2), v, end;
+	LLVMTypeRef v32i16 = LLVMVectorType(e->i16, 32);
+	LLVMValueRef sum, next;
+
+	for (v = 0; v < n; v = end) {
+		sum = byte_pair_sums(e, w[v], bits_as(e, splat16(e, x[v]), e->v64i8));
+		for (end = v + 1; end < n && end < v + at_once; end++) {
+			next = byte_pair_sums(e, w[end], bits_as(e, splat16(e, x[end]), e->v64i8));
+			sum = iadd(e, sum, next);
+		}
+		acc = iadd(e, acc, pair_sums(e, sum, pawl_emit_int(v32i16, 1)));
+	}
+	return acc;
+}
+
+/* The even and the odd bytes widened to 16 bits. */
+static LLVMValueRef
+dot4_by_words(struct pawl_emit *e, LLVMValueRef acc, LLVMValueRef w, LLVMValueRef x)
 {
 	LLVMTypeRef v32i16 = LLVMVectorType(e->i16, 32);
-	LLVMValueRef splat = splat16(e, x), x16, w16, even, odd;
+	LLVMValueRef w16 = bits_as(e, w, v32i16), x16 = bits_as(e, splat16(e, x), v32i16), even, odd;
 
-	if (max_w * 127 * 2 <= INT16_MAX && e->variant != PAWL_CPU_BASELINE) {
-		even = byte_pair_sums(e, w, bits_as(e, splat, e->v64i8));
-		return iadd(e, acc, pair_sums(e, bits_as(e, even, v32i16), pawl_emit_int(v32i16, 1)));
-	}
-	w16 = bits_as(e, w, v32i16);
-	x16 = bits_as(e, splat, v32i16);
 	even = pair_sums(e, iand(e, w16, like(w16, 0xff)),
 		iashr(e, ishl(e, x16, like(x16, 8)), like(x16, 8)));
 	odd = pair_sums(e, ilshr(e, w16, like(w16, 8)), iashr(e, x16, like(x16, 8)));
-	return iadd(e, acc, iadd(e, bits_as(e, even, e->v16i32), bits_as(e, odd, e->v16i32)));
+	return iadd(e, acc, iadd(e, even, odd));
 }
 
 static LLVMValueRef
@@ -235,24 +253,58 @@ dot4_plain(struct pawl_emit *e, LLVMValueRef acc, LLVMValueRef w, LLVMValueRef x
 	return acc;
 }
 
-LLVMValueRef
-pawl_machine_dot4(struct pawl_emit *e, LLVMValueRef acc, LLVMValueRef w, int max_w, LLVMValueRef x)
+static LLVMValueRef
+dot4_vnni(struct pawl_emit *e, LLVMValueRef acc, LLVMValueRef w, LLVMValueRef x)
 {
-	LLVMValueRef args[3] = {acc, w, NULL};
+	LLVMValueRef args[3] = {acc, w, splat16(e, x)};
 
-	switch (e->variant) {
-	case PAWL_CPU_AVX512VNNI:
-		args[2] = splat16(e, x);
-		return pawl_emit_intrinsic(e, "llvm.x86.avx512.vpdpbusd.512", NULL, args, 3);
-	case PAWL_CPU_AVX512:
-	case PAWL_CPU_AVX2:
-	case PAWL_CPU_BASELINE:
-		return dot4_x86(e, acc, w, max_w, x);
-	case PAWL_CPU_AARCH64:
-	case PAWL_N_CPU_VARIANTS:
-		break;
+	return pawl_emit_intrinsic(e, "llvm.x86.avx512.vpdpbusd.512", NULL, args, 3);
+}
+
+LLVMValueRef
+pawl_machine_dot(struct pawl_emit *e, LLVMValueRef acc, const LLVMValueRef *w, int max_w,
+	const LLVMValueRef *x, int n)
+{
+	bool has_byte_sums = e->variant == PAWL_CPU_AVX2 || e->variant == PAWL_CPU_AVX512;
+	int v;
+
+	if (has_byte_sums && max_w * 127 * 2 <= INT16_MAX)
+		return dot_by_bytes(e, acc, w, max_w, x, n);
+	for (v = 0; v < n; v++) {
+		if (e->variant == PAWL_CPU_AVX512VNNI)
+			acc = dot4_vnni(e, acc, w[v], x[v]);
+		else if (e->variant == PAWL_CPU_AARCH64)
+			acc = dot4_plain(e, acc, w[v], x[v]);
+		else
+			acc = dot4_by_words(e, acc, w[v], x[v]);
 	}
-	return dot4_plain(e, acc, w, x);
+	return acc;
+}
+
+bool
+pawl_machine_has_signed_dot(const struct pawl_emit *e)
+{
+	return e->variant == PAWL_CPU_AVX2;
+}
+
+/* |w| and x with the sign of w: their pairs stay within 16 bits, 128 * 127 * 2. */
+LLVMValueRef
+pawl_machine_signed_dot(struct pawl_emit *e, LLVMValueRef acc, const LLVMValueRef *w,
+	const LLVMValueRef *x, int n)
+{
+	LLVMTypeRef v32i16 = LLVMVectorType(e->i16, 32);
+	LLVMValueRef magnitude, turned, is_negative;
+	int v;
+
+	for (v = 0; v < n; v++) {
+		is_negative = icmp(e, LLVMIntSLT, w[v], LLVMConstNull(e->v64i8));
+		magnitude = choose(e, is_negative, LLVMBuildNeg(e->builder, w[v], ""), w[v]);
+		turned = by_register(e, "llvm.x86.avx2.psign.b",
+			bits_as(e, splat16(e, x[v]), e->v64i8), w[v], 32);
+		turned = byte_pair_sums(e, magnitude, turned);
+		acc = iadd(e, acc, pair_sums(e, turned, pawl_emit_int(v32i16, 1)));
+	}
+	return acc;
 }
 
 LLVMValueRef
