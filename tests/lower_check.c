@@ -1,5 +1,7 @@
 #include "tests/lower_check.h"
 
+#include "passes/plan_memory.h"
+
 #include "tests/program_check.h"
 
 #include <check.h>
@@ -35,6 +37,35 @@ run_passes(const struct pawl_graph *graph, const struct pawl_optimize_options *o
 	return results;
 }
 
+static bool
+is_scratch(const struct pawl_slot *slot)
+{
+	return slot->role == PAWL_SLOT_TEMP || slot->role == PAWL_SLOT_OUTPUT;
+}
+
+/* Every slot is followed by a zone that belongs to nobody. */
+static void
+check_red_zones(const struct pawl_program *program, const char *what)
+{
+	int32_t i, j;
+
+	for (i = 0; i < program->n_slots; i++) {
+		const struct pawl_slot *a = &program->slots[i];
+		int64_t end = a->offset + a->bytes + PAWL_RED_ZONE;
+
+		if (!is_scratch(a))
+			continue;
+		ck_assert_msg(end <= program->scratch_bytes, "%s: slot %d ends the memory", what, i);
+		for (j = 0; j < program->n_slots; j++) {
+			const struct pawl_slot *b = &program->slots[j];
+
+			ck_assert_msg(i == j || !is_scratch(b) || b->offset >= end ||
+					b->offset + b->bytes <= a->offset,
+				"%s: slot %d lies in the zone of %d", what, j, i);
+		}
+	}
+}
+
 void
 pawl_test_check_lowering(const struct pawl_graph *graph, const struct pawl_optimize_options *options,
 	const struct pawl_test_inputs *inputs, const char *what)
@@ -45,6 +76,8 @@ pawl_test_check_lowering(const struct pawl_graph *graph, const struct pawl_optim
 	char *text = pawl_test_dump_program(program), *text_again = pawl_test_dump_program(again);
 
 	pawl_test_check_program(program, what);
+	if (options->red_zones && options->no_reuse)
+		check_red_zones(program, what);
 	got = pawl_test_run_program(program, inputs);
 	pawl_test_same_results(&want, &got, what);
 	ck_assert_str_eq(text, text_again);

@@ -235,6 +235,25 @@ START_TEST(each_refusal_says_why)
 }
 END_TEST
 
+START_TEST(a_buffer_may_be_read_before_it_is_written)
+{
+	struct pawl_graph *graph = parse("  %a = alloc : f32[16]\n"
+					 "  %b = alloc : f32[16]\n"
+					 "  %n = neg %a : f32[16]\n"
+					 "  output %n\n"
+					 "  output %b\n");
+	struct pawl_program *program = optimize(graph, false);
+
+	ck_assert_int_eq(program->n_steps, 1);
+	slot_named(program, "b")->is_buffer = false;
+	assert_refused(program, "output 1 is never written");
+	slot_named(program, "a")->is_buffer = false;
+	assert_refused(program, "which nothing wrote");
+	pawl_program_free(program);
+	pawl_graph_free(graph);
+}
+END_TEST
+
 static void
 assert_declined(const char *body, const char *text)
 {
@@ -354,6 +373,7 @@ pawl_program_suite(void)
 	tcase_add_test(tcase, room_is_for_the_largest_extents);
 	tcase_add_test(tcase, an_overlap_of_any_two_living_slots_is_refused);
 	tcase_add_test(tcase, each_refusal_says_why);
+	tcase_add_test(tcase, a_buffer_may_be_read_before_it_is_written);
 	tcase_add_test(tcase, what_cannot_be_copied_is_declined_by_name);
 	tcase_add_test(tcase, texts_that_no_pass_makes_are_declined);
 	tcase_add_test(tcase, plans_beyond_all_memory_are_declined);
