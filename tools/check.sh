@@ -1,9 +1,9 @@
 #!/bin/sh
 # check.sh [--ci]: builds Pawl and runs its tests; the last line is "N passed, N failed,
 # N skipped".  Tests of the real model run when it is in the cache folder.  With --ci the model
-# is fetched, warnings are errors, and the unit tests run in two more builds: under sanitizers,
-# and by clang.  Where llvm-config-22 is installed a further build tests the kernels that LLVM 22
-# makes.
+# and the packages of its float64 reference are fetched, warnings are errors, and the unit tests
+# run in two more builds: under sanitizers, and by clang.  Where llvm-config-22 is installed a
+# further build tests the kernels that LLVM 22 makes.
 set -eu
 . "$(dirname "$0")/setup-lib.sh"
 
@@ -39,6 +39,7 @@ skip_tests() {
 if [ -n "$ci" ]; then
   install_packages $build_packages clang-19 libclang-rt-19-dev $(pip_package)
   try_fetch_model || say "going on without the model"
+  try_install_reference || say "going on without the float64 reference"
 else
   install_packages $build_packages
 fi

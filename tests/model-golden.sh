@@ -1,0 +1,6 @@
+#!/bin/sh
+# The real model against expected values that were made without Pawl.
+. "$top_srcdir/tests/model-test.sh"
+
+python_parts text logits rows
+end
