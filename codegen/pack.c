@@ -7,7 +7,7 @@
 bool
 pawl_pack_format(enum pawl_dtype dtype, struct pawl_pack_format *out)
 {
-	struct pawl_pack_format f = {.n_scales = 1};
+	struct pawl_pack_format f = {.n_scales = 1, .group = 1};
 	int scale_bytes;
 
 	switch (dtype) {
@@ -42,13 +42,13 @@ pawl_pack_format(enum pawl_dtype dtype, struct pawl_pack_format *out)
 	case PAWL_DTYPE_Q5_K:
 		f.planes = dtype == PAWL_DTYPE_Q4_K ? 4 : 5;
 		f.has_offset = true;
-		f.wide_scales = true;
+		f.group = 8;
 		break;
 	case PAWL_DTYPE_Q6_K:
-		f.planes = 8;
+		f.planes = 6;
 		f.zero = 32;
 		f.n_scales = 2;
-		f.wide_scales = true;
+		f.group = 8;
 		break;
 	case PAWL_DTYPE_I8:
 	case PAWL_DTYPE_I32:
@@ -59,33 +59,28 @@ pawl_pack_format(enum pawl_dtype dtype, struct pawl_pack_format *out)
 	case PAWL_N_DTYPES:
 		return false;
 	}
-	scale_bytes = PAWL_TILE_ROWS * (f.wide_scales ? 4 : 2);
-	f.offset_at = f.n_scales * scale_bytes;
+	scale_bytes = f.group == 1 ? PAWL_TILE_ROWS * 2 : 0;
+	f.header_bytes = f.group == 1 ? 0 : PAWL_PACK_BYTES_AT + PAWL_PACK_BYTES * f.group;
+	f.offset_at = scale_bytes;
 	f.plane_at = f.offset_at + (f.has_offset ? scale_bytes : 0);
 	f.high_at = f.plane_at + (f.planes == 8 ? 512 : 256);
-	f.block_bytes = f.high_at + (f.planes == 5 ? 64 : 0);
+	f.block_bytes = f.high_at + (f.planes == 5 ? 64 : f.planes == 6 ? 128 : 0);
 	*out = f;
 	return true;
-}
-
-static int64_t
-blocks_per_tile(const struct pawl_pack_format *f, int64_t k)
-{
-	return f->planes ? k / PAWL_TILE_COLUMNS : k;
 }
 
 int64_t
 pawl_pack_bytes(enum pawl_dtype dtype, int64_t n, int64_t k)
 {
 	struct pawl_pack_format f;
-	int64_t bytes;
+	int64_t tiles, bytes;
 
+	/* No type takes 64 bytes a column of a tile and more than its header on top. */
 	if (!pawl_pack_format(dtype, &f) || n < 0 || k < 0 || k % pawl_dtype_info(dtype)->block ||
-		n > INT64_MAX - PAWL_TILE_ROWS)
+		n > INT64_MAX - PAWL_TILE_ROWS || k > INT64_MAX / 128)
 		return -1;
-	bytes = (n + PAWL_TILE_ROWS - 1) / PAWL_TILE_ROWS;
-	if (__builtin_mul_overflow(bytes, blocks_per_tile(&f, k), &bytes) ||
-		__builtin_mul_overflow(bytes, f.block_bytes, &bytes))
+	tiles = (n + PAWL_TILE_ROWS - 1) / PAWL_TILE_ROWS;
+	if (__builtin_mul_overflow(tiles, pawl_pack_tile_bytes(&f, k), &bytes))
 		return -1;
 	return bytes;
 }
@@ -125,6 +120,20 @@ put_fifth_bits(const struct pawl_pack_format *f, uint32_t bits, int r, uint8_t *
 	}
 }
 
+/* The fifth and sixth bits. */
+static void
+put_upper_bits(const struct pawl_pack_format *f, const int8_t *q, int r, uint8_t *dest)
+{
+	int c;
+
+	for (c = 0; c < PAWL_TILE_COLUMNS; c++) {
+		int v = c / 4, bits = (q[c] + f->zero) >> 4;
+		uint8_t *byte = dest + f->high_at + 64 * (v / 4) + 4 * r + c % 4;
+
+		*byte = (uint8_t)(*byte | bits << 2 * (v % 4));
+	}
+}
+
 static void
 put_bytes(const struct pawl_pack_format *f, const int8_t *q, int r, uint8_t *dest)
 {
@@ -158,7 +167,7 @@ pack_small_block(enum pawl_dtype dtype, const struct pawl_pack_format *f, const 
 	put_nibbles(f, src + scales, r, dest);
 }
 
-/* Columns 32 part .. 32 part + 31 of a block of 256. */
+/* Columns 32 part .. 32 part + 31 of a block of 256, but for the header. */
 static void
 pack_part(const struct pawl_pack_format *f, const struct pawl_weight_block *block, int part, int r,
 	uint8_t *dest)
@@ -166,28 +175,35 @@ pack_part(const struct pawl_pack_format *f, const struct pawl_weight_block *bloc
 	const int8_t *q = block->q + PAWL_TILE_COLUMNS * part;
 	uint8_t nibbles[16];
 	uint32_t high = 0;
-	float value;
 	int i;
 
-	for (i = 0; i < f->n_scales; i++) {
-		value = pawl_weight_scale(block, part * f->n_scales + i);
-		memcpy(dest + f->scale_at + 64 * i + 4 * r, &value, 4);
-	}
-	if (f->has_offset) {
-		value = pawl_weight_offset(block, part);
-		memcpy(dest + f->offset_at + 4 * r, &value, 4);
-	}
-	if (f->planes == 8) {
-		put_bytes(f, q, r, dest);
-		return;
-	}
 	for (i = 0; i < 16; i++)
-		nibbles[i] = (uint8_t)((q[i] & 15) | (q[16 + i] & 15) << 4);
+		nibbles[i] = (uint8_t)(((q[i] + f->zero) & 15) | ((q[16 + i] + f->zero) & 15) << 4);
 	put_nibbles(f, nibbles, r, dest);
-	for (i = 0; f->planes == 5 && i < 32; i++)
+	if (f->planes == 6)
+		put_upper_bits(f, q, r, dest);
+	for (i = 0; f->planes == 5 && i < PAWL_TILE_COLUMNS; i++)
 		high |= (uint32_t)(q[i] >> 4 & 1) << i;
 	if (f->planes == 5)
 		put_fifth_bits(f, high, r, dest);
+}
+
+static void
+pack_header(const struct pawl_pack_format *f, const struct pawl_weight_block *block, int r,
+	uint8_t *header)
+{
+	int part;
+
+	memcpy(header + 2 * r, &block->d, 2);
+	if (f->has_offset)
+		memcpy(header + PAWL_PACK_LEAST_AT + 2 * r, &block->m, 2);
+	for (part = 0; part < f->group; part++) {
+		uint8_t *bytes = header + PAWL_PACK_BYTES_AT + PAWL_PACK_BYTES * part;
+
+		bytes[r] = (uint8_t)block->scale[part * f->n_scales];
+		bytes[PAWL_TILE_ROWS + r] =
+			(uint8_t)(f->has_offset ? block->least[part] : block->scale[2 * part + 1]);
+	}
 }
 
 static void
@@ -201,17 +217,16 @@ pack_quantized(enum pawl_dtype dtype, const struct pawl_pack_format *f, int64_t 
 	int r, part;
 
 	for (r = 0; r < n_rows; r++) {
-		uint8_t *dest = tile;
-
 		for (b = 0; b < k / info->block; b++, rows += info->block_bytes) {
 			if (parts == 1) {
-				pack_small_block(dtype, f, rows, r, dest);
-				dest += f->block_bytes;
+				pack_small_block(dtype, f, rows, r, tile + pawl_pack_block_at(f, b));
 				continue;
 			}
 			pawl_weight_block_unpack(dtype, rows, &block);
-			for (part = 0; part < parts; part++, dest += f->block_bytes)
-				pack_part(f, &block, part, r, dest);
+			pack_header(f, &block, r, tile + pawl_pack_header_at(f, b * parts));
+			for (part = 0; part < parts; part++)
+				pack_part(f, &block, part, r,
+					tile + pawl_pack_block_at(f, b * parts + part));
 		}
 	}
 }
@@ -225,7 +240,7 @@ pawl_pack_tiles(enum pawl_dtype dtype, int64_t n, int64_t k, const void *rows, v
 
 	if (!pawl_pack_format(dtype, &f))
 		return;
-	tile_bytes = blocks_per_tile(&f, k) * f.block_bytes;
+	tile_bytes = pawl_pack_tile_bytes(&f, k);
 	row_bytes = pawl_dtype_bytes(dtype, k);
 	for (tile = tile0; tile < tile1; tile++) {
 		const uint8_t *from = (const uint8_t *)rows + tile * PAWL_TILE_ROWS * row_bytes;
@@ -233,7 +248,7 @@ pawl_pack_tiles(enum pawl_dtype dtype, int64_t n, int64_t k, const void *rows, v
 		int64_t left = n - tile * PAWL_TILE_ROWS;
 		int n_rows = left < PAWL_TILE_ROWS ? (int)left : PAWL_TILE_ROWS;
 
-		if (f.planes == 5 || n_rows < PAWL_TILE_ROWS)
+		if (f.planes == 5 || f.planes == 6 || n_rows < PAWL_TILE_ROWS)
 			memset(to, 0, (size_t)tile_bytes);
 		if (f.planes)
 			pack_quantized(dtype, &f, k, n_rows, from, to);

@@ -14,45 +14,62 @@ struct piece {
 };
 
 static float
-read_scale(const struct pawl_pack_format *f, const uint8_t *at, int r)
+read_half(const uint8_t *at, int r)
 {
 	uint16_t half;
-	float x;
 
-	if (f->wide_scales) {
-		memcpy(&x, at + 4 * r, sizeof(x));
-		return x;
-	}
 	memcpy(&half, at + 2 * r, sizeof(half));
 	return pawl_f32_from_f16(half);
+}
+
+/* Scales and offset of row r of block b. */
+static void
+read_scales(const struct pawl_pack_format *f, const uint8_t *tile, int64_t b, int r,
+	struct piece *piece)
+{
+	const uint8_t *block = tile + pawl_pack_block_at(f, b);
+	const uint8_t *header = tile + pawl_pack_header_at(f, b);
+	const uint8_t *bytes = header + PAWL_PACK_BYTES_AT + PAWL_PACK_BYTES * (b % f->group);
+
+	piece->offset = 0.0f;
+	if (f->group == 1) {
+		piece->scale[0] = piece->scale[1] = read_half(block + f->scale_at, r);
+		if (f->has_offset)
+			piece->offset = read_half(block + f->offset_at, r);
+		return;
+	}
+	piece->scale[0] = read_half(header, r) * (float)(int8_t)bytes[r];
+	piece->scale[1] = piece->scale[0];
+	if (f->n_scales == 2)
+		piece->scale[1] = read_half(header, r) * (float)(int8_t)bytes[PAWL_TILE_ROWS + r];
+	if (f->has_offset)
+		piece->offset = -(read_half(header + PAWL_PACK_LEAST_AT, r) *
+				  (float)bytes[PAWL_TILE_ROWS + r]);
 }
 
 static int
 read_integer(const struct pawl_pack_format *f, const uint8_t *block, int r, int c)
 {
-	const uint8_t *plane = block + f->plane_at + 4 * r + c % 4;
-	int v = c / 4, q;
+	int v = c / 4, i = 4 * r + c % 4, q;
 
 	if (f->planes == 8)
-		return plane[64 * v] - f->zero;
-	q = v < 4 ? plane[64 * v] & 15 : plane[64 * (v - 4)] >> 4;
-	if (f->planes == 5) {
-		int bit = 4 * r + c % 4;
-
-		q |= (block[f->high_at + 8 * v + bit / 8] >> bit % 8 & 1) << 4;
-	}
+		return block[f->plane_at + 64 * v + i] - f->zero;
+	q = v < 4 ? block[f->plane_at + 64 * v + i] & 15 : block[f->plane_at + 64 * (v - 4) + i] >> 4;
+	if (f->planes == 5)
+		q |= (block[f->high_at + 8 * v + i / 8] >> i % 8 & 1) << 4;
+	if (f->planes == 6)
+		q |= (block[f->high_at + 64 * (v / 4) + i] >> 2 * (v % 4) & 3) << 4;
 	return q - f->zero;
 }
 
 static void
-read_piece(const struct pawl_pack_format *f, const uint8_t *block, int r, struct piece *piece)
+read_piece(const struct pawl_pack_format *f, const uint8_t *tile, int64_t b, int r,
+	struct piece *piece)
 {
-	int scale_bytes = PAWL_TILE_ROWS * (f->wide_scales ? 4 : 2);
+	const uint8_t *block = tile + pawl_pack_block_at(f, b);
 	int c;
 
-	piece->scale[0] = read_scale(f, block + f->scale_at, r);
-	piece->scale[1] = read_scale(f, block + f->scale_at + (f->n_scales - 1) * scale_bytes, r);
-	piece->offset = f->has_offset ? read_scale(f, block + f->offset_at, r) : 0.0f;
+	read_scales(f, tile, b, r, piece);
 	for (c = 0; c < PAWL_TILE_COLUMNS; c++)
 		piece->q[c] = read_integer(f, block, r, c);
 }
@@ -109,16 +126,17 @@ pawl_packed_dot(enum pawl_dtype w_dtype, const void *w, int64_t k, int64_t row,
 
 	pawl_pack_format(w_dtype, &f);
 	n_blocks = f.planes ? k / PAWL_TILE_COLUMNS : k;
-	tile = (const uint8_t *)w + row / PAWL_TILE_ROWS * n_blocks * f.block_bytes;
-	for (b = 0; b < n_blocks; b++, tile += f.block_bytes) {
+	tile = (const uint8_t *)w + row / PAWL_TILE_ROWS * pawl_pack_tile_bytes(&f, k);
+	for (b = 0; b < n_blocks; b++) {
 		struct piece piece;
 		float value;
 
 		if (f.planes) {
-			read_piece(&f, tile, r, &piece);
+			read_piece(&f, tile, b, r, &piece);
 			acc = add_block(&f, &piece, x_dtype, x, b, acc);
 		} else {
-			pawl_decode_f32(w_dtype, tile + pawl_dtype_bytes(w_dtype, r), 1, &value);
+			pawl_decode_f32(w_dtype,
+				tile + pawl_pack_block_at(&f, b) + pawl_dtype_bytes(w_dtype, r), 1, &value);
 			acc = fmaf(value, ((const float *)x)[b], acc);
 		}
 	}

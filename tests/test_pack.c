@@ -39,7 +39,7 @@ random_bytes(size_t n)
 static int
 stored(const struct pawl_pack_format *f, const uint8_t *block, int r, int c)
 {
-	const uint8_t *planes = block + f->plane_at;
+	const uint8_t *planes = block + f->plane_at, *high = block + f->high_at;
 	int v = c / 4, i = 4 * r + c % 4, w;
 	uint64_t word;
 
@@ -47,23 +47,20 @@ stored(const struct pawl_pack_format *f, const uint8_t *block, int r, int c)
 		return planes[64 * v + i];
 	w = v < 4 ? planes[64 * v + i] & 15 : planes[64 * (v - 4) + i] >> 4;
 	if (f->planes == 5) {
-		memcpy(&word, block + f->high_at + 8 * v, sizeof(word));
+		memcpy(&word, high + 8 * v, sizeof(word));
 		w |= (int)(word >> i & 1) << 4;
 	}
+	if (f->planes == 6)
+		w |= (high[64 * (v / 4) + i] >> 2 * (v % 4) & 3) << 4;
 	return w;
 }
 
 static float
-scale_at(const struct pawl_pack_format *f, const uint8_t *scales, int r)
+half_at(const uint8_t *at, int r)
 {
 	uint16_t half;
-	float x;
 
-	if (f->wide_scales) {
-		memcpy(&x, scales + 4 * r, sizeof(x));
-		return x;
-	}
-	memcpy(&half, scales + 2 * r, sizeof(half));
+	memcpy(&half, at + 2 * r, sizeof(half));
 	return pawl_f32_from_f16(half);
 }
 
@@ -73,20 +70,33 @@ same(float x, float y)
 	return pawl_f32_bits(x) == pawl_f32_bits(y);
 }
 
+/* Row r of block b of a tile holds columns 32 part .. of a stored block. */
 static void
-check_block(const struct pawl_pack_format *f, const uint8_t *packed, int r,
+check_block(const struct pawl_pack_format *f, const uint8_t *tile, int b, int r,
 	const struct pawl_weight_block *block, int part)
 {
-	int c, g;
+	const uint8_t *packed = tile + pawl_pack_block_at(f, b);
+	const uint8_t *header = tile + pawl_pack_header_at(f, b);
+	const uint8_t *bytes = header + 64 + 32 * (b % 8);
+	int c;
 
 	for (c = 0; c < 32; c++)
 		ck_assert_int_eq(stored(f, packed, r, c) - f->zero, block->q[32 * part + c]);
-	for (g = 0; g < f->n_scales; g++)
-		ck_assert(same(scale_at(f, packed + f->scale_at + 64 * g, r),
-			pawl_weight_scale(block, part * f->n_scales + g)));
 	ck_assert_int_eq(f->has_offset, pawl_weight_has_offset(block));
+	if (f->group == 1) {
+		ck_assert(same(half_at(packed + f->scale_at, r), pawl_weight_scale(block, 0)));
+		if (f->has_offset)
+			ck_assert(same(half_at(packed + f->offset_at, r), pawl_weight_offset(block, 0)));
+		return;
+	}
+	ck_assert(same(half_at(header, r) * (float)(int8_t)bytes[r],
+		pawl_weight_scale(block, part * f->n_scales)));
+	if (f->n_scales == 2)
+		ck_assert(same(half_at(header, r) * (float)(int8_t)bytes[16 + r],
+			pawl_weight_scale(block, 2 * part + 1)));
 	if (f->has_offset)
-		ck_assert(same(scale_at(f, packed + f->offset_at, r), pawl_weight_offset(block, part)));
+		ck_assert(same(-(half_at(header + 32, r) * (float)bytes[16 + r]),
+			pawl_weight_offset(block, part)));
 }
 
 static void
@@ -104,10 +114,8 @@ check_quantized(enum pawl_dtype dtype, const struct pawl_pack_format *f, const u
 					(size_t)(b * info->block_bytes),
 				&block);
 			for (part = 0; part < info->block / 32; part++)
-				check_block(f,
-					packed + (n / 16 * (K / 32) + b * info->block / 32 + part) *
-							 f->block_bytes,
-					n % 16, &block, part);
+				check_block(f, packed + n / 16 * pawl_pack_tile_bytes(f, K),
+					b * info->block / 32 + part, n % 16, &block, part);
 		}
 	}
 }
@@ -143,10 +151,11 @@ START_TEST(every_number_is_found_again)
 		check_floats(dtype, rows, packed);
 	/* Row 37 does not exist. */
 	for (i = 0; f.planes && i < K / 32; i++) {
-		const uint8_t *block = packed + (2 * (K / 32) + i) * f.block_bytes;
+		const uint8_t *tile = packed + 2 * pawl_pack_tile_bytes(&f, K);
+		const uint8_t *block = tile + pawl_pack_block_at(&f, i);
 
 		ck_assert_int_eq(stored(&f, block, 5, (int)i), 0);
-		ck_assert(same(scale_at(&f, block, 5), 0.0f));
+		ck_assert(same(half_at(f.group == 1 ? block : tile, 5), 0.0f));
 	}
 	/* Tile by tile, in any order. */
 	memset(again, 0, (size_t)bytes);
@@ -164,6 +173,8 @@ START_TEST(sizes)
 	ck_assert_int_eq(pawl_pack_bytes(PAWL_DTYPE_Q4_1, 16, 32), 320);
 	ck_assert_int_eq(pawl_pack_bytes(PAWL_DTYPE_Q8_0, 17, 64), 4 * 544);
 	ck_assert_int_eq(pawl_pack_bytes(PAWL_DTYPE_F16, 1, 3), 3 * 32);
+	ck_assert_int_eq(pawl_pack_bytes(PAWL_DTYPE_Q4_K, 16, 512), 2 * (320 + 8 * 256));
+	ck_assert_int_eq(pawl_pack_bytes(PAWL_DTYPE_Q6_K, 20, 256), 2 * (320 + 8 * 384));
 	ck_assert_int_eq(pawl_pack_bytes(PAWL_DTYPE_Q4_1, 16, 33), -1);
 	ck_assert_int_eq(pawl_pack_bytes(PAWL_DTYPE_Q4_K, 16, 128), -1);
 	ck_assert_int_eq(pawl_pack_bytes(PAWL_DTYPE_A16, 16, 32), -1);

@@ -3,8 +3,8 @@
 #include <stddef.h>
 
 #include "codegen/llvm/emit_decode.h"
+#include "codegen/llvm/emit_unpack.h"
 #include "codegen/llvm/machine.h"
-#include "codegen/pack.h"
 
 enum { BLOCK = 32 };
 
@@ -130,71 +130,8 @@ struct tile {
 	struct pawl_pack_format format;
 	LLVMValueRef first_row;
 	int n;
-	LLVMValueRef vectors[8]; /* <64 x i8> of the block at hand, unsigned */
-	LLVMValueRef scale[2], offset;
+	struct pawl_unpacked w; /* the block at hand */
 };
-
-static LLVMValueRef
-read_scales(struct pawl_emit *e, const struct tile *t, LLVMValueRef block, int64_t at)
-{
-	LLVMValueRef address = pawl_emit_at_bytes(e, block, at);
-
-	if (t->format.wide_scales)
-		return pawl_emit_read(e, e->v16f32, address, 4);
-	return pawl_machine_f32_from_f16(e, pawl_emit_read(e, e->v16i16, address, 2));
-}
-
-static LLVMValueRef
-fifth_bits(struct pawl_emit *e, const struct tile *t, LLVMValueRef block, int v)
-{
-	LLVMTypeRef v64i1 = LLVMVectorType(e->i1, 64);
-	LLVMValueRef word = pawl_emit_read(
-		e, e->i64, pawl_emit_at_bytes(e, block, t->format.high_at + 8 * v), 1);
-
-	return choose(e, bits_as(e, word, v64i1), pawl_emit_int(e->v64i8, 16),
-		LLVMConstNull(e->v64i8));
-}
-
-/* Whether the vectors hold w - 128, so that no bias is to be taken out. */
-static bool
-is_signed(const struct pawl_emit *e, const struct tile *t)
-{
-	return t->format.zero == 128 && pawl_machine_has_signed_dot(e);
-}
-
-static void
-unpack_block(struct pawl_emit *e, struct tile *t, LLVMValueRef block)
-{
-	const struct pawl_pack_format *f = &t->format;
-	LLVMValueRef stored = NULL;
-	int i, v;
-
-	for (i = 0; i < f->n_scales; i++)
-		t->scale[i] = read_scales(e, t, block, f->scale_at + 64 * i);
-	if (f->has_offset)
-		t->offset = read_scales(e, t, block, f->offset_at);
-	for (v = 0; v < 8; v++) {
-		i = f->planes == 8 ? v : v % 4;
-		stored = pawl_emit_read(
-			e, e->v64i8, pawl_emit_at_bytes(e, block, f->plane_at + 64 * i), 1);
-		if (f->planes == 8) {
-			t->vectors[v] = is_signed(e, t) ? ixor(e, stored, like(stored, 128)) : stored;
-			continue;
-		}
-		t->vectors[v] = v < 4 ? iand(e, stored, like(stored, 15))
-				      : ilshr(e, stored, like(stored, 4));
-		if (f->planes == 5)
-			t->vectors[v] = ior(e, t->vectors[v], fifth_bits(e, t, block, v));
-	}
-}
-
-static int
-largest_weight(const struct tile *t)
-{
-	if (t->w_dtype == PAWL_DTYPE_Q6_K)
-		return 63;
-	return (1 << t->format.planes) - 1;
-}
 
 /* start + the dot products of vectors first .. first + n - 1 with one plane of activations. */
 static LLVMValueRef
@@ -206,9 +143,9 @@ dot_plane(struct pawl_emit *e, const struct tile *t, LLVMValueRef plane, int fir
 
 	for (v = 0; v < n; v++)
 		x[v] = pawl_emit_read(e, e->i32, pawl_emit_at_bytes(e, plane, 4 * (first + v)), 4);
-	if (is_signed(e, t))
-		return pawl_machine_signed_dot(e, start, t->vectors + first, x, n);
-	return pawl_machine_dot(e, start, t->vectors + first, largest_weight(t), x, n);
+	if (t->w.is_signed)
+		return pawl_machine_signed_dot(e, start, t->w.vectors + first, x, n);
+	return pawl_machine_dot(e, start, t->w.vectors + first, t->w.most, x, n);
 }
 
 /* The exact integer sums over vectors first .. of (w - z) * q, as <16 x f32>. */
@@ -243,26 +180,26 @@ accumulate(struct pawl_emit *e, const struct tile *t, LLVMValueRef row, LLVMValu
 		if (t->format.n_scales == 2)
 			bias = pawl_emit_read(e, e->i32,
 				pawl_emit_at_bytes(e, at_element(e, x->half_bias, number, 8), 4 * g), 4);
-		else if (t->format.zero && !is_signed(e, t))
+		else if (t->format.zero && !t->w.is_signed)
 			bias = pawl_emit_read(e, e->i32,
 				at_element(e, x->bias[bias_of(x, t->format.zero)].memory, number, 4), 4);
 		s = dot_block(e, t, block, g * 4, 8 / t->format.n_scales, bias);
-		acc = pawl_machine_fma(e, fmul(e, t->scale[g], d), s, acc);
+		acc = pawl_machine_fma(e, fmul(e, t->w.scale[g], d), s, acc);
 	}
 	if (t->format.has_offset)
-		acc = pawl_machine_fma(e, t->offset,
+		acc = pawl_machine_fma(e, t->w.offset,
 			splat16(e, pawl_emit_read(e, e->f32, at_element(e, x->scaled_sum, number, 4), 4)),
 			acc);
 	return acc;
 }
 
 static void
-prefetch_block(struct pawl_emit *e, const struct tile *t, LLVMValueRef block)
+prefetch(struct pawl_emit *e, LLVMValueRef address, int64_t bytes)
 {
 	int64_t at;
 
-	for (at = 0; at < t->format.block_bytes; at += 64)
-		pawl_emit_prefetch(e, pawl_emit_at_bytes(e, block, PREFETCH_AHEAD + at));
+	for (at = 0; at < bytes; at += 64)
+		pawl_emit_prefetch(e, pawl_emit_at_bytes(e, address, PREFETCH_AHEAD + at));
 }
 
 static void
@@ -286,13 +223,11 @@ static void
 packed_quantized(struct pawl_emit *e, struct tile *t, LLVMValueRef w, LLVMValueRef *acc)
 {
 	struct pawl_loop loop;
-	LLVMValueRef block;
 	int i;
 
 	begin_loop(e, &loop, t, t->x->k / BLOCK, 1);
-	block = at_element(e, w, loop.index, t->format.block_bytes);
-	prefetch_block(e, t, block);
-	unpack_block(e, t, block);
+	prefetch(e, pawl_unpack_address(e, &t->format, w, loop.index), t->format.block_bytes);
+	pawl_emit_unpack(e, &t->format, w, loop.index, &t->w);
 	for (i = 0; i < t->n; i++)
 		loop.carried[i] = accumulate(e, t, row_of(e, t, i), loop.index, loop.carried[i]);
 	pawl_loop_end(e, &loop);
@@ -330,8 +265,7 @@ packed_float(struct pawl_emit *e, struct tile *t, LLVMValueRef w, int n_units, L
 	for (u = 0; u < n_units; u++) {
 		unit = pawl_emit_at_bytes(e, w, u * tile_bytes);
 		unit = at_element(e, unit, loop.index, t->format.block_bytes);
-		for (j = 0; j < unroll * t->format.block_bytes; j += 64)
-			pawl_emit_prefetch(e, pawl_emit_at_bytes(e, unit, PREFETCH_AHEAD + j));
+		prefetch(e, unit, unroll * t->format.block_bytes);
 	}
 	for (j = 0; j < unroll; j++) {
 		column = iadd(e, loop.index, k64(e, j));
@@ -447,7 +381,6 @@ pawl_emit_tile(struct pawl_emit *e, const struct pawl_step_op *op, const struct 
 	const struct pawl_access *w = &op->inputs[1].access;
 	struct tile t = {.x = x, .w_dtype = w->dtype, .first_row = first_row, .n = n};
 	LLVMValueRef packed = e->args[w->arg];
-	int64_t columns;
 	int i;
 
 	if (!pawl_pack_format(w->dtype, &t.format) ||
@@ -458,9 +391,8 @@ pawl_emit_tile(struct pawl_emit *e, const struct pawl_step_op *op, const struct 
 			acc[i] = LLVMConstNull(e->v16f32);
 		return;
 	}
-	columns = t.format.planes ? x->k / BLOCK : x->k;
 	if (w->layout == PAWL_LAYOUT_TILE16)
-		packed = at_element(e, packed, unit, columns * t.format.block_bytes);
+		packed = at_element(e, packed, unit, pawl_pack_tile_bytes(&t.format, x->k));
 	if (w->layout == PAWL_LAYOUT_TILE16 && t.format.planes)
 		packed_quantized(e, &t, packed, acc);
 	else if (w->layout == PAWL_LAYOUT_TILE16)
