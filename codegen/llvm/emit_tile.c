@@ -222,11 +222,13 @@ row_of(struct pawl_emit *e, const struct tile *t, int i)
 static void
 packed_quantized(struct pawl_emit *e, struct tile *t, LLVMValueRef w, LLVMValueRef *acc)
 {
+	/* A block and its share of the header. */
+	int64_t bytes = pawl_pack_header_at(&t->format, t->format.group) / t->format.group;
 	struct pawl_loop loop;
 	int i;
 
 	begin_loop(e, &loop, t, t->x->k / BLOCK, 1);
-	prefetch(e, pawl_unpack_address(e, &t->format, w, loop.index), t->format.block_bytes);
+	prefetch(e, at_element(e, w, loop.index, bytes), bytes);
 	pawl_emit_unpack(e, &t->format, w, loop.index, &t->w);
 	for (i = 0; i < t->n; i++)
 		loop.carried[i] = accumulate(e, t, row_of(e, t, i), loop.index, loop.carried[i]);

@@ -2,8 +2,8 @@
 
 #include "codegen/llvm/machine.h"
 
-LLVMValueRef
-pawl_unpack_address(struct pawl_emit *e, const struct pawl_pack_format *format, LLVMValueRef tile,
+static LLVMValueRef
+block_address(struct pawl_emit *e, const struct pawl_pack_format *format, LLVMValueRef tile,
 	LLVMValueRef b)
 {
 	LLVMValueRef at = imul(e, b, k64(e, format->block_bytes)), headers;
@@ -97,7 +97,7 @@ void
 pawl_emit_unpack(struct pawl_emit *e, const struct pawl_pack_format *format, LLVMValueRef tile,
 	LLVMValueRef b, struct pawl_unpacked *out)
 {
-	LLVMValueRef block = pawl_unpack_address(e, format, tile, b);
+	LLVMValueRef block = block_address(e, format, tile, b);
 	int v;
 
 	*out = (struct pawl_unpacked){.most = (1 << format->planes) - 1,

@@ -13,10 +13,7 @@ struct pawl_unpacked {
 	int most;                      /* the largest w */
 };
 
-/* Where block b of a tile lies. */
-LLVMValueRef pawl_unpack_address(struct pawl_emit *e, const struct pawl_pack_format *format,
-	LLVMValueRef tile, LLVMValueRef b);
-
+/* Block b of the tile at an address. */
 void pawl_emit_unpack(struct pawl_emit *e, const struct pawl_pack_format *format, LLVMValueRef tile,
 	LLVMValueRef b, struct pawl_unpacked *out);
 
