@@ -19,11 +19,14 @@ struct lowering {
 	struct pawl_program *program;
 	struct pawl_arena *arena; /* the program's */
 	int32_t *slot_of;         /* per node id, -1: none */
-	/* The step being made, in room for the largest group. */
+	/*
+	 * The step being made: one op for each member, or for each input of a concat, which is alone.
+	 * An op names its inputs and two stores with a start each; an attention its partial results.
+	 */
 	const struct pawl_group *group;
-	struct pawl_step_op ops[2 * PAWL_MAX_GROUP_NODES * PAWL_MAX_INPUTS];
+	struct pawl_step_op ops[PAWL_MAX_GROUP_NODES];
 	int32_t n_ops, op_of[PAWL_MAX_GROUP_NODES];
-	struct pawl_arg args[4 * PAWL_MAX_GROUP_NODES * PAWL_MAX_INPUTS];
+	struct pawl_arg args[PAWL_MAX_GROUP_NODES * (PAWL_MAX_INPUTS + 4) + 1];
 	int32_t n_args;
 	struct pawl_error *err;
 };
