@@ -38,7 +38,9 @@ hash_node(const struct pawl_node *node)
 	int i;
 
 	for (i = 0; i < node->type.rank; i++)
-		h = mix(h, node->type.dim[i].base);
+		h = mix(mix(h, node->type.dim[i].base), node->attrs.start[i]);
+	memcpy(&bits, &node->attrs.scale, sizeof(bits));
+	h = mix(h, bits);
 	for (i = 0; i < node->n_inputs; i++)
 		h = mix(h, node->inputs[i].def->id);
 	for (v = 0; v < node->attrs.n_values; v++) {
