@@ -89,7 +89,7 @@ struct pawl_step {
 	int32_t n_args;
 	struct pawl_arg *args;
 	int32_t first_arg;   /* index of args[0] among all args of the program */
-	int32_t scratch_arg; /* attention partials (codegen/attend.h), -1: none */
+	int32_t scratch_arg; /* attention partials (passes/cost.h), -1: none */
 	int64_t flops, bytes; /* at the largest extents; bytes that must be read or written */
 	const char *name;
 };
