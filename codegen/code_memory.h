@@ -11,7 +11,8 @@
 
 enum pawl_code_memory_kind {
 	PAWL_CODE_MEMORY_PROTECT, /* one mapping, writable first, executable later */
-	PAWL_CODE_MEMORY_TWICE    /* one anonymous file mapped twice, for systems that refuse the former */
+	PAWL_CODE_MEMORY_TWICE    /* one anonymous file mapped twice, for systems that refuse the
+				     former */
 };
 
 struct pawl_code_memory {

@@ -28,9 +28,9 @@ struct pawl_cpu_compiler_api {
 	 * compiler cannot do; PAWL_INTERNAL that LLVM found fault with what it was given;
 	 * PAWL_ENVIRONMENT that a dump cannot be written.  Thread-safe.
 	 */
-	enum pawl_status (*compile)(const struct pawl_program *program, const struct pawl_step *step,
-		enum pawl_cpu_variant variant, const char *dump, struct pawl_kernel_object *out,
-		struct pawl_error *err);
+	enum pawl_status (*compile)(const struct pawl_program *program,
+		const struct pawl_step *step, enum pawl_cpu_variant variant, const char *dump,
+		struct pawl_kernel_object *out, struct pawl_error *err);
 	void (*object_free)(struct pawl_kernel_object *object);
 };
 

@@ -57,7 +57,8 @@ read_sections(struct loader *l)
 		if (s->sh_type == SHT_SYMTAB)
 			l->symbols = s;
 	}
-	if (l->symbols && (l->symbols->sh_link >= h->e_shnum || l->symbols->sh_entsize != sizeof(Elf64_Sym)))
+	if (l->symbols &&
+		(l->symbols->sh_link >= h->e_shnum || l->symbols->sh_entsize != sizeof(Elf64_Sym)))
 		return REFUSE(l, "bad symbol table");
 	return PAWL_OK;
 }
@@ -156,7 +157,8 @@ apply(struct loader *l, const Elf64_Rela *rela, int target)
 	value = symbol_at + (uint64_t)rela->r_addend - at;
 	narrow = (int32_t)value;
 	if ((int64_t)value != narrow)
-		return REFUSE(l, "relocation at %llu reaches too far", (unsigned long long)rela->r_offset);
+		return REFUSE(l, "relocation at %llu reaches too far",
+			(unsigned long long)rela->r_offset);
 	memcpy(l->memory->write + at, &narrow, sizeof(narrow));
 	return PAWL_OK;
 }

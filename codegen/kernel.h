@@ -19,8 +19,8 @@
 
 enum { PAWL_MAX_PHASES = 2 };
 
-typedef void pawl_kernel_fn(void *const *args, const int64_t *symbols, int64_t begin, int64_t end,
-	void *scratch);
+typedef void pawl_kernel_fn(
+	void *const *args, const int64_t *symbols, int64_t begin, int64_t end, void *scratch);
 
 /* Names of the symbols of an object: the phases' functions, an int64_t of bytes a thread needs. */
 #define PAWL_KERNEL_PHASE_0 "pawl_phase0"

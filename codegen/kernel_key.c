@@ -85,8 +85,8 @@ put_access(struct text *t, const struct pawl_access *a, int rank)
 	if (a->layout == PAWL_LAYOUT_K16)
 		put(t, " pos %d from %" PRId64 " of %" PRId64, a->pos_dim, a->pos0, a->width);
 	if (a->at_dim >= 0)
-		put(t, " at %d %s%d $%d mod %" PRId64, a->at_dim, a->at_rows ? "rows " : "", a->at_arg,
-			a->at_sym, a->modulus);
+		put(t, " at %d %s%d $%d mod %" PRId64, a->at_dim, a->at_rows ? "rows " : "",
+			a->at_arg, a->at_sym, a->modulus);
 }
 
 static void

@@ -82,7 +82,8 @@ pawl_step_segments(const struct pawl_step *step, struct pawl_segments *out)
 		return;
 	}
 	for (i = 0; i < step->n_ops; i++) {
-		bool alone = step->template != PAWL_TEMPLATE_ROWS && step->template != PAWL_TEMPLATE_ATTEND;
+		bool alone = step->template != PAWL_TEMPLATE_ROWS &&
+			     step->template != PAWL_TEMPLATE_ATTEND;
 
 		out->of[i] = alone && step->ops[i].n_outs ? out->n : -1;
 		if (out->of[i] >= 0)
@@ -120,7 +121,7 @@ attend_units(const struct pawl_step *step, int phase, const int64_t *symbols)
 	if (phase == 1)
 		return rows * attention->type.dim[1].base;
 	return rows * attention->inputs[1].type.dim[1].base *
-		ceil_div(pawl_attend_length(attention, symbols), PAWL_ATTEND_CHUNK);
+	       ceil_div(pawl_attend_length(attention, symbols), PAWL_ATTEND_CHUNK);
 }
 
 int64_t
@@ -138,8 +139,8 @@ pawl_step_units(const struct pawl_step *step, const struct pawl_segments *segmen
 		const struct pawl_type *type = &step->ops[segments->first[s]].type;
 
 		units += step->template == PAWL_TEMPLATE_MATMUL
-			? ceil_div(pawl_type_row_length(type), PAWL_TILE_ROWS)
-			: rows_of(type, symbols);
+				 ? ceil_div(pawl_type_row_length(type), PAWL_TILE_ROWS)
+				 : rows_of(type, symbols);
 	}
 	return units;
 }
@@ -152,7 +153,8 @@ pawl_step_is_symbolic(const struct pawl_step *step)
 	for (i = 0; i < step->n_ops; i++) {
 		const struct pawl_step_op *op = &step->ops[i];
 
-		if (!pawl_type_is_static(&op->type) || (op->op == PAWL_OP_ATTENTION && op->attrs.sym >= 0) ||
+		if (!pawl_type_is_static(&op->type) ||
+			(op->op == PAWL_OP_ATTENTION && op->attrs.sym >= 0) ||
 			(op->n_inputs && !pawl_type_is_static(&op->inputs[0].type)))
 			return true;
 	}
@@ -163,5 +165,5 @@ int64_t
 pawl_attend_scratch_bytes(int64_t rows, int64_t heads, int64_t value_width, int64_t max_length)
 {
 	return rows * heads * ceil_div(max_length, PAWL_ATTEND_CHUNK) * (value_width + 2) *
-		(int64_t)sizeof(float);
+	       (int64_t)sizeof(float);
 }

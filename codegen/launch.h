@@ -1,6 +1,6 @@
 /*
- * How a step is divided: phases, segments, and the units of each as a formula of symbols.  Shared by
- * all targets; nothing here depends on the number of threads.
+ * How a step is divided: phases, segments, and the units of each as a formula of symbols.  Shared
+ * by all targets; nothing here depends on the number of threads.
  */
 #ifndef PAWL_CODEGEN_LAUNCH_H
 #define PAWL_CODEGEN_LAUNCH_H

@@ -93,7 +93,8 @@ pack_floats(int size, int64_t k, int n_rows, const uint8_t *rows, uint8_t *tile)
 
 	for (r = 0; r < n_rows; r++) {
 		for (c = 0; c < k; c++)
-			memcpy(tile + (c * PAWL_TILE_ROWS + r) * size, rows + (r * k + c) * size, (size_t)size);
+			memcpy(tile + (c * PAWL_TILE_ROWS + r) * size, rows + (r * k + c) * size,
+				(size_t)size);
 	}
 }
 
@@ -219,7 +220,8 @@ pack_quantized(enum pawl_dtype dtype, const struct pawl_pack_format *f, int64_t 
 	for (r = 0; r < n_rows; r++) {
 		for (b = 0; b < k / info->block; b++, rows += info->block_bytes) {
 			if (parts == 1) {
-				pack_small_block(dtype, f, rows, r, tile + pawl_pack_block_at(f, b));
+				pack_small_block(
+					dtype, f, rows, r, tile + pawl_pack_block_at(f, b));
 				continue;
 			}
 			pawl_weight_block_unpack(dtype, rows, &block);

@@ -42,14 +42,14 @@ enum { PAWL_TILE_ROWS = 16, PAWL_TILE_COLUMNS = 32 };
 enum { PAWL_PACK_LEAST_AT = 32, PAWL_PACK_BYTES_AT = 64, PAWL_PACK_BYTES = 32 };
 
 struct pawl_pack_format {
-	int planes;          /* bits of a plane entry: 4, 5, 6, 8; 0 for float types */
-	int zero;            /* z */
-	int n_scales;        /* 1, or 2 for q6_k */
+	int planes;   /* bits of a plane entry: 4, 5, 6, 8; 0 for float types */
+	int zero;     /* z */
+	int n_scales; /* 1, or 2 for q6_k */
 	bool has_offset;
-	int group;           /* blocks that share a header; 1 for types without */
-	int header_bytes;    /* 0 for types without */
+	int group;        /* blocks that share a header; 1 for types without */
+	int header_bytes; /* 0 for types without */
 	int scale_at, offset_at, plane_at, high_at; /* byte offsets in a block */
-	int block_bytes;     /* per 16 rows x 32 columns; float types: per 16 rows x 1 column */
+	int block_bytes; /* per 16 rows x 32 columns; float types: per 16 rows x 1 column */
 };
 
 /* Where block b lies in its tile, and the header that it belongs to. */

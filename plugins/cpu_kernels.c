@@ -72,7 +72,8 @@ module_path(const struct pawl_cpu_kernels *kernels, char *path, size_t size, str
 
 	if (!folder) {
 		if (!dladdr((void *)(uintptr_t)pawl_cpu_kernels_init, &info) || !info.dli_fname)
-			return pawl_fail(err, PAWL_ENVIRONMENT, "the folder of this module is not known");
+			return pawl_fail(
+				err, PAWL_ENVIRONMENT, "the folder of this module is not known");
 		folder = info.dli_fname;
 		end = strrchr(folder, '/');
 	}
@@ -97,7 +98,8 @@ open_compiler(struct pawl_cpu_kernels *kernels, struct pawl_error *err)
 		return status;
 	module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!module)
-		return pawl_fail(err, PAWL_ENVIRONMENT, "cannot open the cpu compiler: %s", dlerror());
+		return pawl_fail(
+			err, PAWL_ENVIRONMENT, "cannot open the cpu compiler: %s", dlerror());
 	query = (pawl_cpu_compiler_query_fn *)(uintptr_t)dlsym(module, PAWL_CPU_COMPILER_QUERY);
 	api = query ? query() : NULL;
 	if (!api || api->size < sizeof(*api) || strcmp(api->build_id, pawl_build_id)) {
@@ -113,14 +115,15 @@ static enum pawl_status
 load(struct pawl_cpu_kernel *kernel, const struct pawl_kernel_object *object, int n_phases,
 	struct pawl_error *err)
 {
-	static const char *const names[] = {PAWL_KERNEL_SCRATCH, PAWL_KERNEL_PHASE_0, PAWL_KERNEL_PHASE_1};
+	static const char *const names[] = {
+		PAWL_KERNEL_SCRATCH, PAWL_KERNEL_PHASE_0, PAWL_KERNEL_PHASE_1};
 	enum pawl_code_memory_kind kind = PAWL_CODE_MEMORY_PROTECT;
 	void *found[1 + PAWL_MAX_PHASES];
 	enum pawl_status status;
 	int i;
 
-	status = pawl_elf_load(
-		object->bytes, object->size, kind, names, 1 + n_phases, found, &kernel->memory, err);
+	status = pawl_elf_load(object->bytes, object->size, kind, names, 1 + n_phases, found,
+		&kernel->memory, err);
 	if (status == PAWL_ENVIRONMENT)
 		status = pawl_elf_load(object->bytes, object->size, PAWL_CODE_MEMORY_TWICE, names,
 			1 + n_phases, found, &kernel->memory, err);
@@ -145,8 +148,8 @@ dump_key(const struct pawl_cpu_kernels *kernels, const struct pawl_step *step,
 
 	if (!text)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a dump");
-	snprintf(text, n, "%016" PRIx64 " for %.200s\n%s", kernel->hash, step->name ? step->name : "-",
-		kernel->key);
+	snprintf(text, n, "%016" PRIx64 " for %.200s\n%s", kernel->hash,
+		step->name ? step->name : "-", kernel->key);
 	snprintf(name, sizeof(name), "k%02d.key", number);
 	status = pawl_dump_text(kernels->dump_dir, name, text, err);
 	free(text);
@@ -253,8 +256,8 @@ get_locked(struct pawl_cpu_kernels *kernels, const struct pawl_program *program,
 
 enum pawl_status
 pawl_cpu_kernels_get(struct pawl_cpu_kernels *kernels, const struct pawl_program *program,
-	const struct pawl_step *step, enum pawl_cpu_variant variant, const struct pawl_cpu_kernel **out,
-	struct pawl_error *err)
+	const struct pawl_step *step, enum pawl_cpu_variant variant,
+	const struct pawl_cpu_kernel **out, struct pawl_error *err)
 {
 	char *key = pawl_kernel_key(program, step, variant);
 	enum pawl_status status;

@@ -30,14 +30,15 @@ struct pawl_cpu_kernels {
 };
 
 /* False when memory is exhausted. */
-bool pawl_cpu_kernels_init(struct pawl_cpu_kernels *kernels, const struct pawl_target_options *options);
+bool pawl_cpu_kernels_init(
+	struct pawl_cpu_kernels *kernels, const struct pawl_target_options *options);
 void pawl_cpu_kernels_release(struct pawl_cpu_kernels *kernels);
 void pawl_cpu_kernels_counters(
 	const struct pawl_cpu_kernels *kernels, struct pawl_target_counters *out);
 
 /* The kernel of a step; PAWL_ENVIRONMENT when the compiler module cannot be opened. */
 enum pawl_status pawl_cpu_kernels_get(struct pawl_cpu_kernels *kernels,
-	const struct pawl_program *program, const struct pawl_step *step, enum pawl_cpu_variant variant,
-	const struct pawl_cpu_kernel **out, struct pawl_error *err);
+	const struct pawl_program *program, const struct pawl_step *step,
+	enum pawl_cpu_variant variant, const struct pawl_cpu_kernel **out, struct pawl_error *err);
 
 #endif

@@ -128,8 +128,8 @@ compile(struct pawl_target *target, const struct pawl_program *program, struct p
 		status = compile_step(target, code, i, &reason);
 		if (status != PAWL_OK) {
 			free(code);
-			return pawl_fail(
-				err, status, "step %d (%s): %s", i, program->steps[i].name, reason.text);
+			return pawl_fail(err, status, "step %d (%s): %s", i, program->steps[i].name,
+				reason.text);
 		}
 		code->hash = (code->hash ^ code->steps[i].kernel->hash) * 0x100000001b3u;
 		code->code_bytes += (int64_t)code->steps[i].kernel->memory.bytes;
@@ -181,10 +181,11 @@ run_steps(const struct job *job, int thread, int n_threads)
 		void *const *args = run->args + s->step->first_arg;
 
 		for (phase = 0; phase < s->n_phases; phase++) {
-			int64_t units = s->is_symbolic
-				? pawl_step_units(s->step, &s->segments, phase, run->symbols)
-				: s->units[phase];
-			int64_t begin = units * thread / n_threads, end = units * (thread + 1) / n_threads;
+			int64_t units = s->is_symbolic ? pawl_step_units(s->step, &s->segments,
+								 phase, run->symbols)
+						       : s->units[phase];
+			int64_t begin = units * thread / n_threads,
+				end = units * (thread + 1) / n_threads;
 
 			if (begin < end)
 				s->kernel->phases[phase](args, run->symbols, begin, end, scratch);

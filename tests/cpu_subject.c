@@ -85,8 +85,9 @@ resolve(const struct pawl_type *type, const int64_t *symbols)
 
 	for (i = 0; i < type->rank; i++) {
 		if (type->dim[i].sym >= 0)
-			out.dim[i] = pawl_dim_const(
-				type->dim[i].base + type->dim[i].factor * symbols[type->dim[i].sym]);
+			out.dim[i] =
+				pawl_dim_const(type->dim[i].base +
+					       type->dim[i].factor * symbols[type->dim[i].sym]);
 	}
 	return out;
 }
@@ -292,15 +293,16 @@ compare_slots(const struct pawl_cpu_subject *s, const struct pawl_slot *slot, co
 		int j;
 
 		if (info->kind == PAWL_KIND_INT || !memcmp(a, b, (size_t)info->block_bytes)) {
-			ck_assert_msg(!memcmp(a, b, (size_t)info->block_bytes), "%s: %s[%d] differs", what,
-				slot->name, (int)i);
+			ck_assert_msg(!memcmp(a, b, (size_t)info->block_bytes),
+				"%s: %s[%d] differs", what, slot->name, (int)i);
 			continue;
 		}
 		pawl_decode_f32(type.dtype, a, info->block, x);
 		pawl_decode_f32(type.dtype, b, info->block, y);
 		for (j = 0; j < info->block; j++)
-			ck_assert_msg(pawl_eval_same(x[j], y[j]), "%s: %s[%d] is %.9g (%a), not %.9g (%a)",
-				what, slot->name, (int)i + j, x[j], x[j], y[j], y[j]);
+			ck_assert_msg(pawl_eval_same(x[j], y[j]),
+				"%s: %s[%d] is %.9g (%a), not %.9g (%a)", what, slot->name,
+				(int)i + j, x[j], x[j], y[j], y[j]);
 	}
 }
 
@@ -344,7 +346,8 @@ pawl_cpu_subject_agrees(struct pawl_cpu_subject *s, const char *variant, struct 
 	optimize(s, NULL, NULL, &plain);
 	optimize(s, api, target, &program);
 	status = api->compile(target, program, &code, error);
-	ck_assert_msg(status == PAWL_OK || status == PAWL_UNSUPPORTED, "%s: %s", variant, error->text);
+	ck_assert_msg(
+		status == PAWL_OK || status == PAWL_UNSUPPORTED, "%s: %s", variant, error->text);
 	if (status == PAWL_OK) {
 		init_instance(s, plain, &want);
 		run_reference(s, &want);

@@ -32,6 +32,7 @@ const struct pawl_target_api *pawl_cpu_target(void);
  * Compiles for the variant and compares with the reference on 1, 2 and 3 threads.  False when the
  * compiler declines (err says why); aborts the test on a difference or any other failure.
  */
-bool pawl_cpu_subject_agrees(struct pawl_cpu_subject *s, const char *variant, struct pawl_error *err);
+bool pawl_cpu_subject_agrees(
+	struct pawl_cpu_subject *s, const char *variant, struct pawl_error *err);
 
 #endif

@@ -55,7 +55,8 @@ load_compiler(void)
 START_TEST(elementwise_functions)
 {
 	check("%x = const {role=data} : f32[3,37]\n%y = const {role=data} : f32[3,37]\n"
-	      "%a = add %x, %y : f32[3,37]\n%b = silu %a : f32[3,37]\n%c = gelu_tanh %x : f32[3,37]\n"
+	      "%a = add %x, %y : f32[3,37]\n%b = silu %a : f32[3,37]\n%c = gelu_tanh %x : "
+	      "f32[3,37]\n"
 	      "%d = div %b, %c : f32[3,37]\n%e = max %d, %y : f32[3,37]\n%f = tanh %e : f32[3,37]\n"
 	      "%g = sigmoid %y : f32[3,37]\n%h = min %f, %g : f32[3,37]\n%i = abs %h : f32[3,37]\n"
 	      "%j = sqrt %i : f32[3,37]\n%k = neg %j : f32[3,37]\n%l = exp %k : f32[3,37]\n"
@@ -72,7 +73,8 @@ START_TEST(casts_copies_and_strides)
 	      "%a = cast %x {dtype=f16} : f16[3,5,33]\n%c = cast %x {dtype=bf16} : bf16[3,5,33]\n"
 	      "%d = cast %h {dtype=f32} : f32[3,5,33]\n%e = cast %b {dtype=f32} : f32[3,5,33]\n"
 	      "%f = add %d, %e : f32[3,5,33]\n%p = permute %f {perm=[1,2,0]} : f32[5,33,3]\n"
-	      "%q = neg %p : f32[5,33,3]\n%s = slice %x {start=[0,1,7],stop=[3,4,30]} : f32[3,3,23]\n"
+	      "%q = neg %p : f32[5,33,3]\n%s = slice %x {start=[0,1,7],stop=[3,4,30]} : "
+	      "f32[3,3,23]\n"
 	      "%t = silu %s : f32[3,3,23]\n%j = copy %i : i32[3,5,33]\n"
 	      "%v = slice %x {start=[0,0,4],stop=[3,5,5]} : f32[3,5,1]\n"
 	      "%w = broadcast %v : f32[3,5,33]\n%y = mul %w, %x : f32[3,5,33]\n"
@@ -89,7 +91,8 @@ START_TEST(ropes)
 
 	for (i = 0; i < sizeof(widths) / sizeof(*widths); i++) {
 		snprintf(text, sizeof(text),
-			"%%x = const {role=data} : f32[3,2,64]\n%%c = const {role=data} : f32[3,%d]\n"
+			"%%x = const {role=data} : f32[3,2,64]\n%%c = const {role=data} : "
+			"f32[3,%d]\n"
 			"%%s = const {role=data} : f32[3,%d]\n"
 			"%%a = rope %%x, %%c, %%s {pairs=halves} : f32[3,2,64]\n"
 			"%%b = rope %%x, %%c, %%s {pairs=adjacent} : f32[3,2,64]\n"
@@ -114,7 +117,8 @@ START_TEST(row_reductions)
 		snprintf(text, sizeof(text),
 			"%%x = const {role=data} : f32[3,%d]\n%%y = const {role=data} : f32[3,%d]\n"
 			"%%w = const {role=weight} : f32[%d]\n%%b = const {role=weight} : f32[%d]\n"
-			"%%a = add %%x, %%y : f32[3,%d]\n%%n = rms_norm %%a, %%w {eps=1e-5} : f32[3,%d]\n"
+			"%%a = add %%x, %%y : f32[3,%d]\n%%n = rms_norm %%a, %%w {eps=1e-5} : "
+			"f32[3,%d]\n"
 			"%%l = layer_norm %%n, %%w, %%b {eps=1e-6} : f32[3,%d]\n"
 			"%%s = softmax %%l : f32[3,%d]\n%%t = mul %%s, %%y : f32[3,%d]\n"
 			"%%m = argmax %%t : i32[3]\n"
@@ -125,8 +129,8 @@ START_TEST(row_reductions)
 }
 END_TEST
 
-static const char *const weight_types[] = {"f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1",
-	"q8_0", "q4_k", "q5_k", "q6_k"};
+static const char *const weight_types[] = {
+	"f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k", "q6_k"};
 
 enum { N_WEIGHT_TYPES = sizeof(weight_types) / sizeof(*weight_types) };
 
@@ -176,7 +180,8 @@ START_TEST(matmuls_that_share_their_input)
 	      "%n = rms_norm %x, %g {eps=1e-5} : f32[3,64]\n"
 	      "%q = matmul %n, %wq : f32[3,64]\n%k = matmul %n, %wk : f32[3,24]\n"
 	      "%v = matmul %n, %wv : f32[3,24]\n%up = matmul %n, %wu : f32[3,96]\n"
-	      "%ga = matmul %n, %wg : f32[3,96]\n%s = silu %ga : f32[3,96]\n%m = mul %s, %up : f32[3,96]\n"
+	      "%ga = matmul %n, %wg : f32[3,96]\n%s = silu %ga : f32[3,96]\n%m = mul %s, %up : "
+	      "f32[3,96]\n"
 	      "%d = matmul %m, %wd : f32[3,64]\n%o = add %d, %x : f32[3,64]\n"
 	      "output %q\noutput %k\noutput %v\noutput %o\n",
 		2);
@@ -189,7 +194,8 @@ START_TEST(gathers_of_every_weight_type)
 
 	snprintf(text, sizeof(text),
 		"%%t = const {role=weight} : %s[10,256]\n%%i = const {role=data} : u32[3]\n"
-		"%%x = gather %%t, %%i : f32[3,256]\n%%y = scale %%x {scale=1.7} : f32[3,256]\noutput %%y\n",
+		"%%x = gather %%t, %%i : f32[3,256]\n%%y = scale %%x {scale=1.7} : "
+		"f32[3,256]\noutput %%y\n",
 		weight_types[_i]);
 	check(text, _i);
 }
@@ -226,10 +232,11 @@ check_attention(const struct attention *a, int turn)
 		"%%z = attention %%q, %%k, %%v, %%at%s {%s%s} : f32[%d,%d,%d]\n"
 		"%%e = silu %%z : f32[%d,%d,%d]\noutput %%y\noutput %%e\n",
 		a->capacity, a->rows, a->heads, a->d, a->rows, a->d, a->rows, a->d, a->k_type,
-		a->groups, a->capacity, a->d, a->layout, a->k_type, a->groups, a->capacity, a->width,
-		a->rows, a->capacity, a->rows, a->heads, a->d, a->has_mask ? ", %mask" : "", a->attrs,
-		a->length ? ",sym=$n" : "", a->rows, a->heads, a->width, a->has_mask ? ", %mask" : "",
-		a->attrs, a->length ? ",sym=$n" : "", a->rows, a->heads, a->width, a->rows, a->heads,
+		a->groups, a->capacity, a->d, a->layout, a->k_type, a->groups, a->capacity,
+		a->width, a->rows, a->capacity, a->rows, a->heads, a->d,
+		a->has_mask ? ", %mask" : "", a->attrs, a->length ? ",sym=$n" : "", a->rows,
+		a->heads, a->width, a->has_mask ? ", %mask" : "", a->attrs,
+		a->length ? ",sym=$n" : "", a->rows, a->heads, a->width, a->rows, a->heads,
 		a->width);
 	pawl_cpu_subject_begin(&s, text, a->length ? a->length : 1);
 	attention_offset = a->offset;
@@ -259,16 +266,19 @@ enum { N_ATTENTIONS = 7 };
 START_TEST(random_graphs)
 {
 	const struct pawl_random_options options = {
-		.flavours = _i % 2 ? PAWL_RANDOM_DEFAULT | PAWL_RANDOM_SYMBOLIC : PAWL_RANDOM_DEFAULT};
+		.flavours =
+			_i % 2 ? PAWL_RANDOM_DEFAULT | PAWL_RANDOM_SYMBOLIC : PAWL_RANDOM_DEFAULT};
 	struct pawl_cpu_subject s = {.seed = 100 + (uint64_t)_i, .max_prologue_rows = 4};
 	int i;
 
-	ck_assert_msg(pawl_random_graph(s.seed, &options, &s.graph, &err) == PAWL_OK, "%s", err.text);
+	ck_assert_msg(
+		pawl_random_graph(s.seed, &options, &s.graph, &err) == PAWL_OK, "%s", err.text);
 	for (i = 0; i < s.graph->n_symbols; i++) {
 		const struct pawl_symbol *symbol = &s.graph->symbols[i];
 
-		s.symbols[i] = symbol->min +
-			_i % ((symbol->max - symbol->min) / symbol->multiple + 1) * symbol->multiple;
+		s.symbols[i] =
+			symbol->min + _i % ((symbol->max - symbol->min) / symbol->multiple + 1) *
+					      symbol->multiple;
 	}
 	/* Each seed on one variant. */
 	agrees(&s, (enum pawl_cpu_variant)(_i / 2 % ((int)pawl_cpu_best_variant() + 1)));

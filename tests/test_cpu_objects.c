@@ -119,9 +119,11 @@ check_object(const struct pawl_kernel_object *object, int machine, int n_phases)
 		for (j = 1; j < (int)(sections[i].sh_size / sizeof(*symbols)); j++) {
 			const char *name = strings + symbols[j].st_name;
 
-			ck_assert_msg(symbols[j].st_shndx != SHN_UNDEF, "undefined symbol %s", name);
-			found += !strcmp(name, PAWL_KERNEL_PHASE_0) || !strcmp(name, PAWL_KERNEL_PHASE_1) ||
-				!strcmp(name, PAWL_KERNEL_SCRATCH);
+			ck_assert_msg(
+				symbols[j].st_shndx != SHN_UNDEF, "undefined symbol %s", name);
+			found += !strcmp(name, PAWL_KERNEL_PHASE_0) ||
+				 !strcmp(name, PAWL_KERNEL_PHASE_1) ||
+				 !strcmp(name, PAWL_KERNEL_SCRATCH);
 		}
 	}
 	ck_assert_int_eq(found, 1 + n_phases);

@@ -67,7 +67,8 @@ make_object(void)
 	memcpy(o->strings, strings, sizeof(strings));
 	set_section(o, TEXT, SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, offsetof(struct object, text),
 		sizeof(o->text));
-	set_section(o, RODATA, SHT_PROGBITS, SHF_ALLOC, offsetof(struct object, rodata), sizeof(o->rodata));
+	set_section(o, RODATA, SHT_PROGBITS, SHF_ALLOC, offsetof(struct object, rodata),
+		sizeof(o->rodata));
 	set_section(o, RELA, SHT_RELA, 0, offsetof(struct object, rela), sizeof(o->rela));
 	set_section(o, SYMTAB, SHT_SYMTAB, 0, offsetof(struct object, symbols), sizeof(o->symbols));
 	set_section(o, STRTAB, SHT_STRTAB, 0, offsetof(struct object, strings), sizeof(o->strings));

@@ -86,7 +86,8 @@ check_block(const struct pawl_pack_format *f, const uint8_t *tile, int b, int r,
 	if (f->group == 1) {
 		ck_assert(same(half_at(packed + f->scale_at, r), pawl_weight_scale(block, 0)));
 		if (f->has_offset)
-			ck_assert(same(half_at(packed + f->offset_at, r), pawl_weight_offset(block, 0)));
+			ck_assert(same(
+				half_at(packed + f->offset_at, r), pawl_weight_offset(block, 0)));
 		return;
 	}
 	ck_assert(same(half_at(header, r) * (float)(int8_t)bytes[r],

@@ -23,8 +23,9 @@
  * The templates write what they mean: loops are nested right, vectors have their width.  What is
  * left is to share and hoist address arithmetic.
  */
-#define PASSES "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg," \
-	       "loop-mssa(licm),early-cse<memssa>,instsimplify)"
+#define PASSES                                                                                     \
+	"function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,"                     \
+	"loop-mssa(licm),early-cse<memssa>,instsimplify)"
 
 /* LLVM's handlers of fatal errors and its registry are the process's: one compilation at a time. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -83,7 +84,8 @@ make_machine(enum pawl_cpu_variant variant, struct pawl_error *err)
 	char *text = NULL;
 
 	if (LLVMGetTargetFromTriple(info->triple, &target, &text)) {
-		pawl_fail(err, PAWL_UNSUPPORTED, "this llvm has no target %s: %s", info->triple, text);
+		pawl_fail(err, PAWL_UNSUPPORTED, "this llvm has no target %s: %s", info->triple,
+			text);
 		LLVMDisposeMessage(text);
 		return NULL;
 	}
@@ -118,8 +120,8 @@ static void
 add_word(struct pawl_emit *e, LLVMValueRef function, const char *name, const char *value)
 {
 	LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
-		LLVMCreateStringAttribute(e->context, name, (unsigned)strlen(name), value,
-			(unsigned)strlen(value)));
+		LLVMCreateStringAttribute(
+			e->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value)));
 }
 
 static void
@@ -205,7 +207,8 @@ dump_ir(const struct pawl_emit *e, const char *dump)
 	char *text = NULL;
 
 	snprintf(path, sizeof(path), "%s.ll", dump);
-	return LLVMPrintModuleToFile(e->module, path, &text) ? fail_dump(e->err, path, text) : PAWL_OK;
+	return LLVMPrintModuleToFile(e->module, path, &text) ? fail_dump(e->err, path, text)
+							     : PAWL_OK;
 }
 
 static enum pawl_status
@@ -249,7 +252,8 @@ generate(struct pawl_emit *e, LLVMTargetMachineRef machine, const char *dump,
 		if (status != PAWL_OK)
 			return status;
 	}
-	if (LLVMTargetMachineEmitToMemoryBuffer(machine, e->module, LLVMObjectFile, &text, &buffer)) {
+	if (LLVMTargetMachineEmitToMemoryBuffer(
+		    machine, e->module, LLVMObjectFile, &text, &buffer)) {
 		fail_internal(e->err, "code generation", text);
 		LLVMDisposeMessage(text);
 		return PAWL_INTERNAL;
@@ -260,8 +264,8 @@ generate(struct pawl_emit *e, LLVMTargetMachineRef machine, const char *dump,
 		memcpy(out->bytes, LLVMGetBufferStart(buffer), out->size);
 	LLVMDisposeMemoryBuffer(buffer);
 	if (!out->bytes)
-		return pawl_fail(e->err, PAWL_OUT_OF_MEMORY, "out of memory for an object of %zu bytes",
-			out->size);
+		return pawl_fail(e->err, PAWL_OUT_OF_MEMORY,
+			"out of memory for an object of %zu bytes", out->size);
 	return PAWL_OK;
 }
 

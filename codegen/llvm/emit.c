@@ -73,7 +73,8 @@ pawl_emit_int(LLVMTypeRef type, int64_t n)
 LLVMValueRef
 pawl_emit_real(struct pawl_emit *e, LLVMTypeRef type, float x)
 {
-	/* By bits: the value of a float constant must not pass through a decimal or a double NaN. */
+	/* By bits: the value of a float constant must not pass through a decimal or a double NaN.
+	 */
 	uint32_t bits;
 
 	memcpy(&bits, &x, sizeof(bits));
@@ -162,12 +163,13 @@ pawl_emit_masked_read(struct pawl_emit *e, LLVMTypeRef type, LLVMValueRef addres
 }
 
 void
-pawl_emit_masked_write(struct pawl_emit *e, LLVMValueRef value, LLVMValueRef address, unsigned align,
-	LLVMValueRef mask)
+pawl_emit_masked_write(struct pawl_emit *e, LLVMValueRef value, LLVMValueRef address,
+	unsigned align, LLVMValueRef mask)
 {
 	LLVMValueRef args[3] = {value, address, mask};
 
-	pawl_compat_masked(e, "llvm.masked.store", LLVMTypeOf(value), e->pointer, args, 3, 2, align);
+	pawl_compat_masked(
+		e, "llvm.masked.store", LLVMTypeOf(value), e->pointer, args, 3, 2, align);
 }
 
 LLVMValueRef
@@ -178,7 +180,8 @@ pawl_emit_gather(struct pawl_emit *e, LLVMTypeRef type, LLVMValueRef base, LLVMV
 	LLVMValueRef args[3] = {
 		addresses, mask ? mask : pawl_emit_mask_first(e, LANES), LLVMConstNull(type)};
 
-	return pawl_compat_masked(e, "llvm.masked.gather", type, LLVMTypeOf(addresses), args, 3, 1, align);
+	return pawl_compat_masked(
+		e, "llvm.masked.gather", type, LLVMTypeOf(addresses), args, 3, 1, align);
 }
 
 void
@@ -188,7 +191,8 @@ pawl_emit_scatter(struct pawl_emit *e, LLVMValueRef value, LLVMValueRef base, LL
 	LLVMValueRef addresses = pawl_emit_at(e, base, offsets);
 	LLVMValueRef args[3] = {value, addresses, mask ? mask : pawl_emit_mask_first(e, LANES)};
 
-	pawl_compat_masked(e, "llvm.masked.scatter", LLVMTypeOf(value), LLVMTypeOf(addresses), args, 3, 2, align);
+	pawl_compat_masked(e, "llvm.masked.scatter", LLVMTypeOf(value), LLVMTypeOf(addresses), args,
+		3, 2, align);
 }
 
 LLVMValueRef
@@ -216,7 +220,8 @@ pawl_emit_dim(struct pawl_emit *e, struct pawl_dim dim)
 
 	if (dim.sym < 0)
 		return k64(e, dim.base);
-	value = pawl_emit_read(e, e->i64, pawl_emit_at_bytes(e, e->symbols, 8 * (int64_t)dim.sym), 8);
+	value = pawl_emit_read(
+		e, e->i64, pawl_emit_at_bytes(e, e->symbols, 8 * (int64_t)dim.sym), 8);
 	return iadd(e, k64(e, dim.base), imul(e, value, k64(e, dim.factor)));
 }
 
@@ -232,8 +237,8 @@ pawl_emit_dim_max(const struct pawl_emit *e, struct pawl_dim dim)
 }
 
 void
-pawl_emit_split_row(struct pawl_emit *e, const struct pawl_type *type, LLVMValueRef row,
-	LLVMValueRef *index)
+pawl_emit_split_row(
+	struct pawl_emit *e, const struct pawl_type *type, LLVMValueRef row, LLVMValueRef *index)
 {
 	int j;
 
@@ -398,7 +403,8 @@ want_start(struct pawl_emit *e, const struct pawl_access *access)
 	enum pawl_dtype dtype;
 	LLVMValueRef start;
 
-	if (access->at_dim < 0 || access->at_rows || access->at_arg < 0 || e->starts[access->at_arg])
+	if (access->at_dim < 0 || access->at_rows || access->at_arg < 0 ||
+		e->starts[access->at_arg])
 		return;
 	dtype = e->program->slots[e->step->args[access->at_arg].slot].type.dtype;
 	if (dtype == PAWL_DTYPE_I64) {
@@ -436,8 +442,7 @@ void
 pawl_emit_begin(struct pawl_emit *e, const char *name)
 {
 	LLVMTypeRef parameters[5] = {e->pointer, e->pointer, e->i64, e->i64, e->pointer};
-	LLVMTypeRef type =
-		LLVMFunctionType(LLVMVoidTypeInContext(e->context), parameters, 5, 0);
+	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->context), parameters, 5, 0);
 
 	e->function = LLVMAddFunction(e->module, name, type);
 	e->entry = append(e);

@@ -55,7 +55,8 @@ struct pawl_emit {
 	LLVMValueRef buffer[PAWL_MAX_BODY_OPS]; /* f32 values of the current row, in scratch */
 	LLVMValueRef rowstat[PAWL_MAX_BODY_OPS][2]; /* scalars of the current row (norms) */
 
-	LLVMValueRef stores_when; /* i1: the outs of row ops happen only if it holds; NULL: always */
+	LLVMValueRef
+		stores_when; /* i1: the outs of row ops happen only if it holds; NULL: always */
 
 	enum pawl_status status;
 	struct pawl_error *err;
@@ -121,8 +122,8 @@ LLVMValueRef pawl_emit_dim(struct pawl_emit *e, struct pawl_dim dim);
 /* Its largest value. */
 int64_t pawl_emit_dim_max(const struct pawl_emit *e, struct pawl_dim dim);
 /* Splits the row-major number of a row over all dims but the last. */
-void pawl_emit_split_row(struct pawl_emit *e, const struct pawl_type *type, LLVMValueRef row,
-	LLVMValueRef *index);
+void pawl_emit_split_row(
+	struct pawl_emit *e, const struct pawl_type *type, LLVMValueRef row, LLVMValueRef *index);
 
 /*
  * for (index = from; index < to; index += step), carrying n values:
@@ -157,7 +158,8 @@ void pawl_if_end(struct pawl_emit *e, struct pawl_branch *branch);
 /* Memory at base + offset bytes; loads and stores assume only the alignment given. */
 LLVMValueRef pawl_emit_at(struct pawl_emit *e, LLVMValueRef base, LLVMValueRef offset);
 LLVMValueRef pawl_emit_at_bytes(struct pawl_emit *e, LLVMValueRef base, int64_t offset);
-LLVMValueRef pawl_emit_read(struct pawl_emit *e, LLVMTypeRef type, LLVMValueRef address, unsigned align);
+LLVMValueRef pawl_emit_read(
+	struct pawl_emit *e, LLVMTypeRef type, LLVMValueRef address, unsigned align);
 void pawl_emit_write(struct pawl_emit *e, LLVMValueRef value, LLVMValueRef address, unsigned align);
 void pawl_emit_prefetch(struct pawl_emit *e, LLVMValueRef address);
 

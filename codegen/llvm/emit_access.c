@@ -74,21 +74,22 @@ encode(struct pawl_emit *e, enum pawl_dtype dtype, LLVMValueRef value)
 }
 
 LLVMValueRef
-pawl_emit_load_dense(struct pawl_emit *e, enum pawl_dtype dtype, LLVMValueRef address,
-	LLVMValueRef mask)
+pawl_emit_load_dense(
+	struct pawl_emit *e, enum pawl_dtype dtype, LLVMValueRef address, LLVMValueRef mask)
 {
 	LLVMTypeRef type = LLVMVectorType(stored_type(e, dtype), LANES);
 	unsigned align = element_bytes(dtype);
 
-	return decode(e, dtype, mask ? pawl_emit_masked_read(e, type, address, align, mask)
-				     : pawl_emit_read(e, type, address, align));
+	return decode(e, dtype,
+		mask ? pawl_emit_masked_read(e, type, address, align, mask)
+		     : pawl_emit_read(e, type, address, align));
 }
 
 LLVMValueRef
 pawl_emit_load_one(struct pawl_emit *e, enum pawl_dtype dtype, LLVMValueRef address)
 {
-	return decode(e, dtype,
-		pawl_emit_read(e, stored_type(e, dtype), address, element_bytes(dtype)));
+	return decode(
+		e, dtype, pawl_emit_read(e, stored_type(e, dtype), address, element_bytes(dtype)));
 }
 
 static LLVMValueRef
@@ -114,8 +115,7 @@ float_to_int(struct pawl_emit *e, LLVMValueRef x, enum pawl_dtype to)
 }
 
 LLVMValueRef
-pawl_emit_convert(
-	struct pawl_emit *e, LLVMValueRef value, enum pawl_dtype from, enum pawl_dtype to)
+pawl_emit_convert(struct pawl_emit *e, LLVMValueRef value, enum pawl_dtype from, enum pawl_dtype to)
 {
 	bool from_float = pawl_dtype_is_float(from), to_float = pawl_dtype_is_float(to);
 	LLVMTypeRef type = pawl_emit_vector(pawl_emit_element(e, to), pawl_emit_lanes(value));
@@ -179,7 +179,8 @@ offset_of(struct pawl_emit *e, const struct pawl_access *access, int rank,
 			i = pawl_emit_mix_mul(e, i, access->stride[j]);
 		} else if (j == access->pos_dim) {
 			i = iadd(e, i, like(i, access->pos0));
-			i = iadd(e, pawl_emit_mix_mul(e, ilshr(e, i, like(i, 4)), 16 * access->width),
+			i = iadd(e,
+				pawl_emit_mix_mul(e, ilshr(e, i, like(i, 4)), 16 * access->width),
 				iand(e, i, like(i, 15)));
 		} else {
 			i = pawl_emit_mix_mul(e, i, 16);
@@ -193,12 +194,12 @@ bool
 pawl_access_is_dense(const struct pawl_access *access, int rank)
 {
 	return rank > 0 && access->layout == PAWL_LAYOUT_ROWS && access->stride[rank - 1] == 1 &&
-		(access->at_dim != rank - 1 || (access->modulus == 0 && !access->at_rows));
+	       (access->at_dim != rank - 1 || (access->modulus == 0 && !access->at_rows));
 }
 
 LLVMValueRef
-pawl_emit_row_address(struct pawl_emit *e, const struct pawl_access *access, int rank,
-	const LLVMValueRef *index)
+pawl_emit_row_address(
+	struct pawl_emit *e, const struct pawl_access *access, int rank, const LLVMValueRef *index)
 {
 	const struct pawl_dtype_info *info = pawl_dtype_info(access->dtype);
 	struct pawl_position at = {.mask = NULL};
@@ -244,7 +245,7 @@ static bool
 is_repeated(const struct pawl_access *access, int rank)
 {
 	return rank == 0 || (access->layout == PAWL_LAYOUT_ROWS && access->stride[rank - 1] == 0 &&
-		access->at_dim != rank - 1);
+				    access->at_dim != rank - 1);
 }
 
 LLVMValueRef
@@ -262,12 +263,14 @@ pawl_emit_load(struct pawl_emit *e, const struct pawl_access *access, int rank,
 	if (is_repeated(access, rank)) {
 		offset = offset_of(e, access, rank, at, true, &row_mask);
 		offset = pawl_emit_mix_mul(e, offset, bytes);
-		return splat16(e, pawl_emit_load_one(e, access->dtype, pawl_emit_at(e, base, offset)));
+		return splat16(
+			e, pawl_emit_load_one(e, access->dtype, pawl_emit_at(e, base, offset)));
 	}
 	if (is_dense_at(access, rank, at)) {
 		offset = offset_of(e, access, rank, at, false, &row_mask);
 		offset = pawl_emit_mix_mul(e, offset, bytes);
-		return pawl_emit_load_dense(e, access->dtype, pawl_emit_at(e, base, offset), at->mask);
+		return pawl_emit_load_dense(
+			e, access->dtype, pawl_emit_at(e, base, offset), at->mask);
 	}
 	offset = lane_offsets(e, access, rank, at, &row_mask);
 	return decode(e, access->dtype, pawl_emit_gather(e, type, base, offset, bytes, at->mask));
@@ -290,8 +293,8 @@ pawl_emit_load_lanes(struct pawl_emit *e, const struct pawl_access *access, int 
 }
 
 LLVMValueRef
-pawl_emit_load_element(struct pawl_emit *e, const struct pawl_access *access, int rank,
-	const LLVMValueRef *index)
+pawl_emit_load_element(
+	struct pawl_emit *e, const struct pawl_access *access, int rank, const LLVMValueRef *index)
 {
 	struct pawl_position at = {.mask = NULL};
 	LLVMValueRef offset, row_mask;
@@ -314,10 +317,12 @@ pawl_emit_store(struct pawl_emit *e, const struct pawl_access *access, int rank,
 	bool dense = rank > 0 && is_dense_at(access, rank, at);
 
 	if (pawl_dtype_is_blocked(access->dtype)) {
-		pawl_emit_refuse(e, "stores %s elements one by one", pawl_dtype_name(access->dtype));
+		pawl_emit_refuse(
+			e, "stores %s elements one by one", pawl_dtype_name(access->dtype));
 		return;
 	}
-	if (from != access->dtype && !(pawl_dtype_is_float(from) && pawl_dtype_is_float(access->dtype)))
+	if (from != access->dtype &&
+		!(pawl_dtype_is_float(from) && pawl_dtype_is_float(access->dtype)))
 		value = pawl_emit_convert(e, value, from, access->dtype);
 	value = encode(e, access->dtype, value);
 	if (dense) {

@@ -18,8 +18,8 @@ LLVMValueRef pawl_emit_load(struct pawl_emit *e, const struct pawl_access *acces
 LLVMValueRef pawl_emit_load_lanes(struct pawl_emit *e, const struct pawl_access *access, int rank,
 	const struct pawl_position *at);
 /* One element as a scalar. */
-LLVMValueRef pawl_emit_load_element(struct pawl_emit *e, const struct pawl_access *access, int rank,
-	const LLVMValueRef *index);
+LLVMValueRef pawl_emit_load_element(
+	struct pawl_emit *e, const struct pawl_access *access, int rank, const LLVMValueRef *index);
 /* Stores a value of element type `from` rounded to the access's type. */
 void pawl_emit_store(struct pawl_emit *e, const struct pawl_access *access, int rank,
 	const struct pawl_position *at, enum pawl_dtype from, LLVMValueRef value);
@@ -29,12 +29,12 @@ void pawl_emit_store(struct pawl_emit *e, const struct pawl_access *access, int 
  * dense: consecutive elements one after the other.  Blocked types too.
  */
 bool pawl_access_is_dense(const struct pawl_access *access, int rank);
-LLVMValueRef pawl_emit_row_address(struct pawl_emit *e, const struct pawl_access *access, int rank,
-	const LLVMValueRef *index);
+LLVMValueRef pawl_emit_row_address(
+	struct pawl_emit *e, const struct pawl_access *access, int rank, const LLVMValueRef *index);
 
 /* n values of a plain dtype at an address, one after the other, as the type of a value. */
-LLVMValueRef pawl_emit_load_dense(struct pawl_emit *e, enum pawl_dtype dtype, LLVMValueRef address,
-	LLVMValueRef mask);
+LLVMValueRef pawl_emit_load_dense(
+	struct pawl_emit *e, enum pawl_dtype dtype, LLVMValueRef address, LLVMValueRef mask);
 /* The one value at an address, as a scalar. */
 LLVMValueRef pawl_emit_load_one(struct pawl_emit *e, enum pawl_dtype dtype, LLVMValueRef address);
 

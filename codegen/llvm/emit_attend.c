@@ -56,7 +56,8 @@ begin_phase(struct pawl_emit *e, struct pawl_attend *a, const char *name)
 	offset = &a->op->inputs[3];
 	for (i = 1; i < a->op->n_inputs; i++) {
 		if (a->op->inputs[i].value >= 0)
-			pawl_emit_refuse(e, "%s: input %d is a value of its own step", a->op->name, i);
+			pawl_emit_refuse(
+				e, "%s: input %d is a value of its own step", a->op->name, i);
 	}
 	if (e->step->scratch_arg < 0)
 		pawl_emit_refuse(e, "%s: no memory for partial results", a->op->name);
@@ -64,10 +65,10 @@ begin_phase(struct pawl_emit *e, struct pawl_attend *a, const char *name)
 		return false;
 	a->offset = pawl_emit_load_element(e, &offset->access, offset->type.rank, NULL);
 	a->length = a->op->attrs.sym >= 0
-		? pawl_emit_dim(e, (struct pawl_dim){0, 1, a->op->attrs.sym})
-		: k64(e, a->op->inputs[1].type.dim[2].base);
-	a->chunks = udiv(e, iadd(e, a->length, k64(e, PAWL_ATTEND_CHUNK - 1)),
-		k64(e, PAWL_ATTEND_CHUNK));
+			    ? pawl_emit_dim(e, (struct pawl_dim){0, 1, a->op->attrs.sym})
+			    : k64(e, a->op->inputs[1].type.dim[2].base);
+	a->chunks = udiv(
+		e, iadd(e, a->length, k64(e, PAWL_ATTEND_CHUNK - 1)), k64(e, PAWL_ATTEND_CHUNK));
 	a->parts = e->args[e->step->scratch_arg];
 	return true;
 }
@@ -77,7 +78,7 @@ static bool
 reads_query_in_place(const struct pawl_operand *q)
 {
 	return q->value < 0 && q->access.dtype == PAWL_DTYPE_F32 && q->access.at_dim < 0 &&
-		pawl_access_is_dense(&q->access, 3);
+	       pawl_access_is_dense(&q->access, 3);
 }
 
 /* Memory for the query heads of a key head, and the ops that they are computed by. */
@@ -204,9 +205,9 @@ merge_sums(struct pawl_emit *e, struct merge *m)
 	a = pawl_emit_exp(e, fsub(e, loop.carried[0], shift));
 	b = pawl_emit_exp(e, fsub(e, b, shift));
 	loop.carried[0] = max;
-	loop.carried[1] = pawl_machine_fma(e,
-		pawl_emit_read(e, e->f32, pawl_emit_at_bytes(e, part, 4), 4), b,
-		fmul(e, loop.carried[1], a));
+	loop.carried[1] =
+		pawl_machine_fma(e, pawl_emit_read(e, e->f32, pawl_emit_at_bytes(e, part, 4), 4), b,
+			fmul(e, loop.carried[1], a));
 	part = pawl_emit_at(e, m->factors, imul(e, loop.index, k64(e, 8)));
 	pawl_emit_write(e, a, part, 4);
 	pawl_emit_write(e, b, pawl_emit_at_bytes(e, part, 4), 4);
@@ -300,7 +301,8 @@ emit_merges(struct pawl_emit *e)
 	seen = visible_of(e, &a, m.row);
 	is_seen = icmp(e, LLVMIntSLT, seen.first, seen.end);
 	m.first = udiv(e, seen.first, k64(e, PAWL_ATTEND_CHUNK));
-	m.end = udiv(e, iadd(e, seen.end, k64(e, PAWL_ATTEND_CHUNK - 1)), k64(e, PAWL_ATTEND_CHUNK));
+	m.end = udiv(
+		e, iadd(e, seen.end, k64(e, PAWL_ATTEND_CHUNK - 1)), k64(e, PAWL_ATTEND_CHUNK));
 	pawl_if_begin(e, &branch, is_seen);
 	merge_sums(e, &m);
 	pawl_emit_columns(e, a.op->type.dim[2], 3, &at, visit_merged, &m);

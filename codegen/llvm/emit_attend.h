@@ -10,12 +10,13 @@
 
 struct pawl_attend {
 	const struct pawl_step_op *op;
-	int32_t index; /* of op */
+	int32_t index;                 /* of op */
 	int64_t heads, groups, shared; /* query heads, key heads, query heads of a key head */
 	int64_t d, width;              /* of a key row, of a value row */
-	LLVMValueRef offset, length, chunks; /* i64: position of row 0, positions, ceil(length / 128) */
-	LLVMValueRef scores;                 /* scratch: f32 [shared][128] */
-	LLVMValueRef parts;                  /* f32 [row][head][chunk][2 + width]: maximum, sum, values */
+	LLVMValueRef offset, length,
+		chunks;      /* i64: position of row 0, positions, ceil(length / 128) */
+	LLVMValueRef scores; /* scratch: f32 [shared][128] */
+	LLVMValueRef parts;  /* f32 [row][head][chunk][2 + width]: maximum, sum, values */
 };
 
 /* Positions first .. end - 1 of one chunk as row `row` sees them through key head `group`. */

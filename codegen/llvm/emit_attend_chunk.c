@@ -68,7 +68,8 @@ lanes_seen(struct pawl_emit *e, const struct heads *h, LLVMValueRef position)
 static bool
 keys_are_lanes(const struct pawl_access *k)
 {
-	return k->layout == PAWL_LAYOUT_K16 && k->pos_dim == 2 && k->pos0 % LANES == 0 && k->at_dim < 0;
+	return k->layout == PAWL_LAYOUT_K16 && k->pos_dim == 2 && k->pos0 % LANES == 0 &&
+	       k->at_dim < 0;
 }
 
 /* Column c of the keys at 16 positions. */
@@ -130,7 +131,8 @@ prefetch_values(struct pawl_emit *e, const struct heads *h, LLVMValueRef positio
 
 	if (pawl_access_is_dense(v, 4))
 		prefetch(e,
-			pawl_emit_at(e, pawl_emit_row_address(e, v, 4, index), imul(e, column, k64(e, share))),
+			pawl_emit_at(e, pawl_emit_row_address(e, v, 4, index),
+				imul(e, column, k64(e, share))),
 			n_columns * share);
 }
 
@@ -237,14 +239,14 @@ dot_keys(struct pawl_emit *e, const struct heads *h, LLVMValueRef position, int 
 		loop.carried[i] = LLVMConstNull(e->v16f32);
 	pawl_loop_begin(e, &loop, k64(e, 0), k64(e, h->a->d), unroll);
 	for (g = 0; g < n_groups; g++)
-		prefetch_values(
-			e, h, iadd(e, position, k64(e, LANES * g)), loop.index, unroll);
+		prefetch_values(e, h, iadd(e, position, k64(e, LANES * g)), loop.index, unroll);
 	for (j = 0; j < unroll; j++) {
 		column = iadd(e, loop.index, k64(e, j));
 		for (g = 0; g < n_groups; g++) {
 			k = load_keys(e, h, &keys[g], column);
 			for (i = 0; i < h->n; i++) {
-				q = pawl_emit_at_bytes(e, h->unit->q, (h->first + i) * h->unit->q_bytes);
+				q = pawl_emit_at_bytes(
+					e, h->unit->q, (h->first + i) * h->unit->q_bytes);
 				q = pawl_emit_at(e, q, imul(e, column, k64(e, 4)));
 				q = splat16(e, pawl_emit_read(e, e->f32, q, 4));
 				loop.carried[g * h->n + i] =
@@ -369,7 +371,8 @@ sum_values(struct pawl_emit *e, const struct heads *h, const struct columns *c)
 		at.index[3] = iadd(e, c->first, k64(e, LANES * j));
 		value = pawl_emit_load(e, v, 4, &at);
 		for (i = 0; i < h->n; i++) {
-			w = splat16(e, pawl_emit_read(e, e->f32, scores_at(e, h, i, loop.index), 4));
+			w = splat16(
+				e, pawl_emit_read(e, e->f32, scores_at(e, h, i, loop.index), 4));
 			loop.carried[i * c->n + j] =
 				pawl_machine_fma(e, w, value, loop.carried[i * c->n + j]);
 		}
@@ -392,7 +395,8 @@ sum_values(struct pawl_emit *e, const struct heads *h, const struct columns *c)
 static void
 sum_all_values(struct pawl_emit *e, const struct heads *h)
 {
-	int64_t vectors = h->a->width / LANES, at_once = smaller(most_accumulators(e) / h->n, vectors);
+	int64_t vectors = h->a->width / LANES,
+		at_once = smaller(most_accumulators(e) / h->n, vectors);
 	struct pawl_loop loop = {.n = 0};
 	struct columns c = {.mask = NULL};
 	int64_t whole;
@@ -436,7 +440,8 @@ pawl_emit_attend_chunk(
 		for (i = 0; i < h.n; i++) {
 			top = pawl_emit_lanes_max(e, max[i]);
 			sum = weigh_chunk(e, &h, i, start, top);
-			head = iadd(e, imul(e, unit->group, k64(e, a->shared)), k64(e, h.first + i));
+			head = iadd(
+				e, imul(e, unit->group, k64(e, a->shared)), k64(e, h.first + i));
 			part = pawl_attend_part(e, a, unit->row, head, unit->chunk);
 			pawl_emit_write(e, top, part, 4);
 			pawl_emit_write(e, sum, pawl_emit_at_bytes(e, part, 4), 4);

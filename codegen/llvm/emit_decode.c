@@ -26,11 +26,13 @@ bytes_at(struct pawl_emit *e, const struct place *p, int64_t base, LLVMValueRef 
 
 /* One byte as an i32. */
 static LLVMValueRef
-byte_at(struct pawl_emit *e, const struct place *p, int64_t base, LLVMValueRef offset, bool is_signed)
+byte_at(struct pawl_emit *e, const struct place *p, int64_t base, LLVMValueRef offset,
+	bool is_signed)
 {
 	LLVMValueRef at = pawl_emit_at(e, pawl_emit_at_bytes(e, p->block, base), offset);
 
-	return LLVMBuildIntCast2(e->builder, pawl_emit_read(e, e->i8, at, 1), e->i32, is_signed, "");
+	return LLVMBuildIntCast2(
+		e->builder, pawl_emit_read(e, e->i8, at, 1), e->i32, is_signed, "");
 }
 
 /* (v >> shift) & mask; shift is an i64. */

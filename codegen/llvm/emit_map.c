@@ -29,12 +29,14 @@ pawl_emit_gather_value(
 		if (pawl_emit_lanes(at->index[1]) > 1 || !pawl_access_is_dense(&table->access, 2))
 			pawl_emit_refuse(e, "%s: gathers single columns of blocks", op->name);
 		pawl_emit_decode(e, table->access.dtype,
-			pawl_emit_row_address(e, &table->access, 2, there.index), at->index[1], &part);
+			pawl_emit_row_address(e, &table->access, 2, there.index), at->index[1],
+			&part);
 		value = LLVMBuildSIToFP(e->builder, part.q, e->v16f32, "");
 		/* Without an offset the product is exact, and -0 has to become +0. */
-		value = part.offset
-			? pawl_machine_fma(e, splat16(e, part.scale), value, splat16(e, part.offset))
-			: fadd(e, fmul(e, splat16(e, part.scale), value), LLVMConstNull(e->v16f32));
+		value = part.offset ? pawl_machine_fma(e, splat16(e, part.scale), value,
+					      splat16(e, part.offset))
+				    : fadd(e, fmul(e, splat16(e, part.scale), value),
+					      LLVMConstNull(e->v16f32));
 	}
 	/* An id without a row must not read beyond the table; it shows as NaN. */
 	nan = pawl_emit_real(e, e->v16f32, pawl_f32_from_bits(0x7fc00000));
@@ -52,7 +54,7 @@ pawl_emit_batch_value(
 
 	/* Rows of z that lie side by side (a transposed view) are read as vectors. */
 	bool side_by_side = z->access.layout == PAWL_LAYOUT_ROWS && z->access.stride[1] == 1 &&
-		z->access.at_dim < 0 && pawl_emit_lanes(column) == 1;
+			    z->access.at_dim < 0 && pawl_emit_lanes(column) == 1;
 
 	if (x->value >= 0 || z->value >= 0) {
 		pawl_emit_refuse(e, "%s: multiplies a value of its own step", op->name);

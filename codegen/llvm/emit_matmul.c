@@ -93,7 +93,8 @@ emit_prologue(struct pawl_emit *e, struct matmul *m)
 	LLVMValueRef index[PAWL_MAX_RANK], to;
 	struct pawl_loop loop = {.n = 0};
 
-	/* Every call makes the rows for itself; one of them also stores what others want to read. */
+	/* Every call makes the rows for itself; one of them also stores what others want to read.
+	 */
 	e->stores_when = icmp(e, LLVMIntEQ, e->begin, k64(e, 0));
 	if (value >= 0)
 		pawl_rows_add(e, &m->prologue, value, false);
@@ -110,7 +111,8 @@ emit_prologue(struct pawl_emit *e, struct matmul *m)
 	}
 	if (value < 0 || e->step->ops[value].op != PAWL_OP_QUANTIZE) {
 		if (a->dtype != PAWL_DTYPE_F32)
-			pawl_emit_refuse(e, "activations of %s in scattered rows", pawl_dtype_name(a->dtype));
+			pawl_emit_refuse(e, "activations of %s in scattered rows",
+				pawl_dtype_name(a->dtype));
 		pawl_emit_split_row(e, &m->x->type, loop.index, index);
 		pawl_emit_copy_row(e, m->x, index, to);
 	}
@@ -142,8 +144,8 @@ store_row(struct pawl_emit *e, int s, LLVMValueRef row, LLVMValueRef column, LLV
 			at.index[op->type.rank - 1] = column;
 		} else {
 			if (length % LANES || n % LANES || mask)
-				pawl_emit_refuse(e, "%s: rows of %lld made of columns of %lld", op->name,
-					(long long)length, (long long)n);
+				pawl_emit_refuse(e, "%s: rows of %lld made of columns of %lld",
+					op->name, (long long)length, (long long)n);
 			flat = iadd(e, imul(e, row, k64(e, n)), column);
 			pawl_emit_split_row(e, &op->type, udiv(e, flat, k64(e, length)), at.index);
 			at.index[op->type.rank - 1] = urem(e, flat, k64(e, length));
@@ -173,8 +175,8 @@ emit_rows_of_tile(struct pawl_emit *e, const struct matmul *m, int s, LLVMValueR
 
 	for (i = 0; i < e->step->n_ops; i++) {
 		if (is_matmul_of(e, i, s))
-			pawl_emit_tile(e, &e->step->ops[i], &m->activations, unit, n_units, first_row, n,
-				acc[i]);
+			pawl_emit_tile(e, &e->step->ops[i], &m->activations, unit, n_units,
+				first_row, n, acc[i]);
 	}
 	for (u = 0; u < n_units; u++) {
 		column = imul(e, iadd(e, unit, k64(e, u)), k64(e, LANES));
@@ -215,7 +217,8 @@ emit_unit(struct pawl_emit *e, const struct matmul *m, int s, LLVMValueRef unit,
 	/* A number of rows that is not known: the rest in powers of two. */
 	for (part = m->tile / 2; part; part /= 2) {
 		first = iand(e, rows, k64(e, -2 * part));
-		pawl_if_begin(e, &branch, icmp(e, LLVMIntNE, iand(e, rows, k64(e, part)), k64(e, 0)));
+		pawl_if_begin(
+			e, &branch, icmp(e, LLVMIntNE, iand(e, rows, k64(e, part)), k64(e, 0)));
 		emit_rows_of_tile(e, m, s, unit, n_units, first, part);
 		pawl_if_end(e, &branch);
 	}
@@ -253,7 +256,8 @@ check_matmuls(struct pawl_emit *e, struct matmul *m)
 		if (!m->x)
 			m->x = &op->inputs[0];
 		if (!is_same_x(m->x, &op->inputs[0]) || op->inputs[1].value >= 0) {
-			pawl_emit_refuse(e, "%s: matmuls of different activations in one step", op->name);
+			pawl_emit_refuse(
+				e, "%s: matmuls of different activations in one step", op->name);
 			return false;
 		}
 	}
@@ -272,8 +276,8 @@ units_at_once(const struct pawl_emit *e, const struct matmul *m, int s)
 		if (!is_matmul_of(e, i, s))
 			continue;
 		n = LLVMIsConstant(rows)
-			? pawl_tile_units(&e->step->ops[i], LLVMConstIntGetSExtValue(rows))
-			: 1;
+			    ? pawl_tile_units(&e->step->ops[i], LLVMConstIntGetSExtValue(rows))
+			    : 1;
 		most = n < most ? n : most;
 	}
 	return most;
@@ -288,7 +292,8 @@ emit_units(struct pawl_emit *e, const struct matmul *m, int s, LLVMValueRef from
 	LLVMValueRef whole = from;
 
 	if (n_units > 1) {
-		whole = iadd(e, from, iand(e, imax(e, isub(e, to, from), k64(e, 0)), k64(e, -n_units)));
+		whole = iadd(
+			e, from, iand(e, imax(e, isub(e, to, from), k64(e, 0)), k64(e, -n_units)));
 		pawl_loop_begin(e, &loop, from, whole, n_units);
 		emit_unit(e, m, s, loop.index, n_units);
 		pawl_loop_end(e, &loop);
@@ -314,7 +319,9 @@ pawl_emit_matmul(struct pawl_emit *e)
 		emit_prologue(e, &m);
 	pawl_activations_fill(e, &m.activations);
 	for (s = 0; s < e->segments.n; s++) {
-		tiles = (pawl_type_row_length(&e->step->ops[e->segments.first[s]].type) + LANES - 1) / LANES;
+		tiles = (pawl_type_row_length(&e->step->ops[e->segments.first[s]].type) + LANES -
+				1) /
+			LANES;
 		emit_units(e, &m, s, imax(e, isub(e, e->begin, k64(e, first)), k64(e, 0)),
 			imin(e, isub(e, e->end, k64(e, first)), k64(e, tiles)));
 		first += tiles;

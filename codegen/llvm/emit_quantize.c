@@ -51,7 +51,8 @@ write_bytes(struct pawl_emit *e, LLVMValueRef q, LLVMValueRef block, size_t offs
 }
 
 static void
-write_block(struct pawl_emit *e, enum pawl_dtype dtype, const struct quantized *q, LLVMValueRef block)
+write_block(
+	struct pawl_emit *e, enum pawl_dtype dtype, const struct quantized *q, LLVMValueRef block)
 {
 	LLVMValueRef hi;
 	size_t i;
@@ -93,8 +94,7 @@ pawl_emit_quantize(
 			pawl_emit_refuse(e, "%s: blocks stored one by one", op->name);
 		rows[i] = pawl_emit_row_address(e, &op->outs[i], rank, index);
 	}
-	pawl_loop_begin(
-		e, &loop, k64(e, 0), k64(e, pawl_type_row_length(&op->type) / BLOCK), 1);
+	pawl_loop_begin(e, &loop, k64(e, 0), k64(e, pawl_type_row_length(&op->type) / BLOCK), 1);
 	for (i = 0; i < 2; i++) {
 		at.index[rank - 1] = iadd(e, imul(e, loop.index, k64(e, BLOCK)), k64(e, LANES * i));
 		pawl_emit_move(e);

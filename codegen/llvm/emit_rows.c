@@ -10,7 +10,7 @@ static bool
 reads_again(enum pawl_op op)
 {
 	return op == PAWL_OP_RMS_NORM || op == PAWL_OP_LAYER_NORM || op == PAWL_OP_SOFTMAX ||
-		op == PAWL_OP_ROPE;
+	       op == PAWL_OP_ROPE;
 }
 
 void
@@ -47,7 +47,8 @@ pawl_rows_allocate(struct pawl_emit *e, struct pawl_rows *rows)
 		rows->memory[i] = NULL;
 		if (rows->has[i] && rows->keeps[i] && op->op != PAWL_OP_QUANTIZE &&
 			op->op != PAWL_OP_ARGMAX)
-			rows->memory[i] = pawl_emit_scratch(e, (length + LANES - 1) / LANES * LANES * 4);
+			rows->memory[i] =
+				pawl_emit_scratch(e, (length + LANES - 1) / LANES * LANES * 4);
 	}
 }
 
@@ -60,9 +61,9 @@ minus_infinity(void)
 /* A reduction of a row: visits its columns with 16 lanes kept in a variable. */
 struct reduction {
 	const struct pawl_operand *x;
-	LLVMValueRef lanes;  /* <16 x f32> */
-	LLVMValueRef shift;  /* subtracted first, NULL: nothing */
-	LLVMValueRef memory; /* exp only: where e^x goes */
+	LLVMValueRef lanes;          /* <16 x f32> */
+	LLVMValueRef shift;          /* subtracted first, NULL: nothing */
+	LLVMValueRef memory;         /* exp only: where e^x goes */
 	LLVMValueRef best, seen_nan; /* argmax only: <16 x i32> */
 };
 
@@ -76,7 +77,8 @@ reduced_x(struct pawl_emit *e, const struct reduction *r, const struct pawl_posi
 
 /* Lanes that are off keep what they have. */
 static void
-set_lanes(struct pawl_emit *e, const struct pawl_position *at, LLVMValueRef variable, LLVMValueRef next)
+set_lanes(struct pawl_emit *e, const struct pawl_position *at, LLVMValueRef variable,
+	LLVMValueRef next)
 {
 	if (at->mask)
 		next = choose(e, at->mask, next, pawl_emit_get(e, variable));
@@ -105,7 +107,8 @@ visit_max(struct pawl_emit *e, const struct pawl_position *at, void *arg)
 {
 	struct reduction *r = arg;
 
-	set_lanes(e, at, r->lanes, pawl_emit_max(e, pawl_emit_get(e, r->lanes), reduced_x(e, r, at)));
+	set_lanes(
+		e, at, r->lanes, pawl_emit_max(e, pawl_emit_get(e, r->lanes), reduced_x(e, r, at)));
 }
 
 static void
@@ -124,14 +127,16 @@ visit_argmax(struct pawl_emit *e, const struct pawl_position *at, void *arg)
 {
 	struct reduction *r = arg;
 	LLVMValueRef x = reduced_x(e, r, at), kept = pawl_emit_get(e, r->lanes);
-	LLVMValueRef column = iadd(e, splat16(e, at->index[r->x->type.rank - 1]), pawl_emit_iota(e));
+	LLVMValueRef column =
+		iadd(e, splat16(e, at->index[r->x->type.rank - 1]), pawl_emit_iota(e));
 	LLVMValueRef is_more = fcmp(e, LLVMRealOGT, x, kept), is_nan = fcmp(e, LLVMRealUNO, x, x);
 
 	column = LLVMBuildTrunc(e->builder, column, e->v16i32, "");
 	set_lanes(e, at, r->lanes, choose(e, is_more, x, kept));
 	set_lanes(e, at, r->best, choose(e, is_more, column, pawl_emit_get(e, r->best)));
 	set_lanes(e, at, r->seen_nan,
-		ior(e, pawl_emit_get(e, r->seen_nan), LLVMBuildSExt(e->builder, is_nan, e->v16i32, "")));
+		ior(e, pawl_emit_get(e, r->seen_nan),
+			LLVMBuildSExt(e->builder, is_nan, e->v16i32, "")));
 }
 
 static void
@@ -151,7 +156,8 @@ reduce(struct pawl_emit *e, struct reduction *r, const LLVMValueRef *index, floa
 }
 
 static LLVMValueRef
-sum_of(struct pawl_emit *e, struct reduction *r, const LLVMValueRef *index, pawl_visit_columns *visit)
+sum_of(struct pawl_emit *e, struct reduction *r, const LLVMValueRef *index,
+	pawl_visit_columns *visit)
 {
 	reduce(e, r, index, 0.0f, visit);
 	return pawl_emit_lanes_sum(e, pawl_emit_get(e, r->lanes));
@@ -217,8 +223,8 @@ visit_store(struct pawl_emit *e, const struct pawl_position *at, void *arg)
 	if (row->sum) {
 		value = pawl_emit_read(e, e->v16f32, pawl_emit_at(e, row->memory, offset), 4);
 		value = fdiv(e, value, splat16(e, row->sum));
-		value = choose(e, splat16(e, fcmp(e, LLVMRealOEQ, row->sum, LLVMConstNull(e->f32))), zero,
-			value);
+		value = choose(e, splat16(e, fcmp(e, LLVMRealOEQ, row->sum, LLVMConstNull(e->f32))),
+			zero, value);
 		e->memo[row->op] = value;
 	}
 	value = pawl_emit_value(e, row->op, at);

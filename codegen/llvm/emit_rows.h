@@ -14,7 +14,8 @@ struct pawl_rows {
 	bool has[PAWL_MAX_BODY_OPS];            /* ops that belong to it */
 	bool keeps[PAWL_MAX_BODY_OPS];          /* the row is wanted in a buffer */
 	LLVMValueRef memory[PAWL_MAX_BODY_OPS]; /* f32 buffer of one row, NULL: none */
-	/* Where the blocks of a quantize's row go besides its outs; set before each row, or NULL. */
+	/* Where the blocks of a quantize's row go besides its outs; set before each row, or NULL.
+	 */
 	LLVMValueRef blocks[PAWL_MAX_BODY_OPS];
 };
 
@@ -33,6 +34,7 @@ void pawl_emit_copy_row(struct pawl_emit *e, const struct pawl_operand *operand,
 	const LLVMValueRef *index, LLVMValueRef to);
 
 /* emit_quantize.c: quantize op's row. */
-void pawl_emit_quantize(struct pawl_emit *e, int32_t op, const LLVMValueRef *index, LLVMValueRef blocks);
+void pawl_emit_quantize(
+	struct pawl_emit *e, int32_t op, const LLVMValueRef *index, LLVMValueRef blocks);
 
 #endif

@@ -109,8 +109,8 @@ nearest(struct pawl_emit *e, LLVMValueRef x)
 
 	bits = bits_as(e, fsub(e, fadd(e, a, shift), shift), bits_type(e, x));
 	sign = iand(e, bits_as(e, x, bits_type(e, x)), like(bits, INT32_MIN));
-	return choose(e, fcmp(e, LLVMRealOLT, a, shift), bits_as(e, ior(e, bits, sign), LLVMTypeOf(x)),
-		x);
+	return choose(e, fcmp(e, LLVMRealOLT, a, shift),
+		bits_as(e, ior(e, bits, sign), LLVMTypeOf(x)), x);
 }
 
 LLVMValueRef

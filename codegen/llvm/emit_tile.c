@@ -57,7 +57,8 @@ row_address(struct pawl_emit *e, const struct pawl_activations *x, LLVMValueRef 
 }
 
 static LLVMValueRef
-block_address(struct pawl_emit *e, const struct pawl_activations *x, LLVMValueRef row, LLVMValueRef block)
+block_address(
+	struct pawl_emit *e, const struct pawl_activations *x, LLVMValueRef row, LLVMValueRef block)
 {
 	return at_element(e, row_address(e, x, row), block, pawl_dtype_info(x->dtype)->block_bytes);
 }
@@ -85,7 +86,8 @@ half_block(struct pawl_emit *e, enum pawl_dtype dtype, LLVMValueRef block, int h
 }
 
 static void
-fill_block(struct pawl_emit *e, const struct pawl_activations *x, LLVMValueRef block, LLVMValueRef number)
+fill_block(struct pawl_emit *e, const struct pawl_activations *x, LLVMValueRef block,
+	LLVMValueRef number)
 {
 	LLVMValueRef d = pawl_emit_read(e, e->f32, block, 4), sum;
 	struct pawl_pack_format q6_k;
@@ -168,7 +170,8 @@ dot_block(struct pawl_emit *e, const struct tile *t, LLVMValueRef block, int fir
 
 /* acc with block number b (of the tile's row i) added. */
 static LLVMValueRef
-accumulate(struct pawl_emit *e, const struct tile *t, LLVMValueRef row, LLVMValueRef b, LLVMValueRef acc)
+accumulate(struct pawl_emit *e, const struct tile *t, LLVMValueRef row, LLVMValueRef b,
+	LLVMValueRef acc)
 {
 	const struct pawl_activations *x = t->x;
 	LLVMValueRef number = iadd(e, imul(e, row, k64(e, x->k / BLOCK)), b);
@@ -179,16 +182,21 @@ accumulate(struct pawl_emit *e, const struct tile *t, LLVMValueRef row, LLVMValu
 	for (g = 0; g < t->format.n_scales; g++) {
 		if (t->format.n_scales == 2)
 			bias = pawl_emit_read(e, e->i32,
-				pawl_emit_at_bytes(e, at_element(e, x->half_bias, number, 8), 4 * g), 4);
+				pawl_emit_at_bytes(
+					e, at_element(e, x->half_bias, number, 8), 4 * g),
+				4);
 		else if (t->format.zero && !t->w.is_signed)
 			bias = pawl_emit_read(e, e->i32,
-				at_element(e, x->bias[bias_of(x, t->format.zero)].memory, number, 4), 4);
+				at_element(
+					e, x->bias[bias_of(x, t->format.zero)].memory, number, 4),
+				4);
 		s = dot_block(e, t, block, g * 4, 8 / t->format.n_scales, bias);
 		acc = pawl_machine_fma(e, fmul(e, t->w.scale[g], d), s, acc);
 	}
 	if (t->format.has_offset)
 		acc = pawl_machine_fma(e, t->w.offset,
-			splat16(e, pawl_emit_read(e, e->f32, at_element(e, x->scaled_sum, number, 4), 4)),
+			splat16(e, pawl_emit_read(
+					   e, e->f32, at_element(e, x->scaled_sum, number, 4), 4)),
 			acc);
 	return acc;
 }
@@ -203,7 +211,8 @@ prefetch(struct pawl_emit *e, LLVMValueRef address, int64_t bytes)
 }
 
 static void
-begin_loop(struct pawl_emit *e, struct pawl_loop *loop, const struct tile *t, int64_t to, int64_t step)
+begin_loop(
+	struct pawl_emit *e, struct pawl_loop *loop, const struct tile *t, int64_t to, int64_t step)
 {
 	int i;
 
@@ -273,8 +282,8 @@ packed_float(struct pawl_emit *e, struct tile *t, LLVMValueRef w, int n_units, L
 		column = iadd(e, loop.index, k64(e, j));
 		for (u = 0; u < n_units; u++) {
 			unit = pawl_emit_at_bytes(e, w, u * tile_bytes);
-			weights = pawl_emit_load_dense(
-				e, t->w_dtype, at_element(e, unit, column, t->format.block_bytes), NULL);
+			weights = pawl_emit_load_dense(e, t->w_dtype,
+				at_element(e, unit, column, t->format.block_bytes), NULL);
 			step_column(e, t, weights, column, loop.carried + u * t->n);
 		}
 	}
@@ -319,7 +328,8 @@ static LLVMValueRef
 accumulate_plain(struct pawl_emit *e, const struct tile *t, const struct pawl_decoded *w,
 	LLVMValueRef row, LLVMValueRef b, LLVMValueRef acc)
 {
-	LLVMValueRef block = block_address(e, t->x, row, b), d = pawl_emit_read(e, e->f32, block, 4);
+	LLVMValueRef block = block_address(e, t->x, row, b),
+		     d = pawl_emit_read(e, e->f32, block, 4);
 	LLVMValueRef products[2], s, sum;
 	int g;
 
@@ -333,7 +343,8 @@ accumulate_plain(struct pawl_emit *e, const struct tile *t, const struct pawl_de
 	}
 	if (w[0].offset) {
 		sum = pawl_emit_read(e, e->i32,
-			pawl_emit_at_bytes(e, block, (int64_t)offsetof(struct pawl_block_a16, sum)), 4);
+			pawl_emit_at_bytes(e, block, (int64_t)offsetof(struct pawl_block_a16, sum)),
+			4);
 		sum = fmul(e, d, LLVMBuildSIToFP(e->builder, sum, e->f32, ""));
 		acc = pawl_machine_fma(e, w[0].offset, sum, acc);
 	}
@@ -346,7 +357,8 @@ plain_quantized(struct pawl_emit *e, struct tile *t, const struct pawl_step_op *
 	LLVMValueRef unit, LLVMValueRef *acc)
 {
 	const struct pawl_operand *w = &op->inputs[1];
-	LLVMValueRef results = pawl_emit_scratch(e, (int64_t)t->n * LANES * 4), first, count, address;
+	LLVMValueRef results = pawl_emit_scratch(e, (int64_t)t->n * LANES * 4), first, count,
+		     address;
 	struct pawl_decoded part[2];
 	struct pawl_loop rows = {.n = 0}, blocks;
 	LLVMValueRef row;

@@ -39,8 +39,8 @@ void pawl_activations_fill(struct pawl_emit *e, const struct pawl_activations *x
  * anything.
  */
 void pawl_emit_tile(struct pawl_emit *e, const struct pawl_step_op *op,
-	const struct pawl_activations *x, LLVMValueRef unit, int n_units, LLVMValueRef first_row, int n,
-	LLVMValueRef *acc);
+	const struct pawl_activations *x, LLVMValueRef unit, int n_units, LLVMValueRef first_row,
+	int n, LLVMValueRef *acc);
 
 /* Units that are worth computing at once for n rows: one chain of fma a row is too few. */
 int pawl_tile_units(const struct pawl_step_op *op, int64_t n);

@@ -58,11 +58,11 @@ static LLVMValueRef
 fifth_bits(struct pawl_emit *e, const struct pawl_pack_format *format, LLVMValueRef block, int v)
 {
 	LLVMTypeRef v64i1 = LLVMVectorType(e->i1, 64);
-	LLVMValueRef word = pawl_emit_read(
-		e, e->i64, pawl_emit_at_bytes(e, block, format->high_at + 8 * v), 1);
+	LLVMValueRef word =
+		pawl_emit_read(e, e->i64, pawl_emit_at_bytes(e, block, format->high_at + 8 * v), 1);
 
-	return choose(e, bits_as(e, word, v64i1), pawl_emit_int(e->v64i8, 16),
-		LLVMConstNull(e->v64i8));
+	return choose(
+		e, bits_as(e, word, v64i1), pawl_emit_int(e->v64i8, 16), LLVMConstNull(e->v64i8));
 }
 
 /* Two bits of each byte, moved to where the fifth and sixth belong. */
@@ -74,7 +74,8 @@ upper_bits(struct pawl_emit *e, const struct pawl_pack_format *format, LLVMValue
 		e, e->v64i8, pawl_emit_at_bytes(e, block, format->high_at + 64 * (v / 4)), 1);
 
 	bits = iand(e, bits, like(bits, 3 << from));
-	return from <= 4 ? ishl(e, bits, like(bits, 4 - from)) : ilshr(e, bits, like(bits, from - 4));
+	return from <= 4 ? ishl(e, bits, like(bits, 4 - from))
+			 : ilshr(e, bits, like(bits, from - 4));
 }
 
 static LLVMValueRef

@@ -12,8 +12,8 @@ pawl_emit_move(struct pawl_emit *e)
 
 /* The value of an op at another position, without losing what is known at the current one. */
 static LLVMValueRef
-operand_elsewhere(struct pawl_emit *e, const struct pawl_operand *operand,
-	const struct pawl_position *at)
+operand_elsewhere(
+	struct pawl_emit *e, const struct pawl_operand *operand, const struct pawl_position *at)
 {
 	LLVMValueRef saved[PAWL_MAX_BODY_OPS], value;
 
@@ -141,8 +141,8 @@ rotate(struct pawl_emit *e, LLVMValueRef x, LLVMValueRef partner, LLVMValueRef c
 
 /* c[t, column] and s[t, column]. */
 static LLVMValueRef
-angle(struct pawl_emit *e, const struct pawl_operand *operand, LLVMValueRef row, LLVMValueRef column,
-	LLVMValueRef mask)
+angle(struct pawl_emit *e, const struct pawl_operand *operand, LLVMValueRef row,
+	LLVMValueRef column, LLVMValueRef mask)
 {
 	struct pawl_position at = {.index = {row, column}, .mask = mask};
 
@@ -242,21 +242,21 @@ compute(struct pawl_emit *e, int32_t index, const struct pawl_position *at)
 #define ELEMENTWISE(id)                                                                            \
 	case PAWL_OP_##id:                                                                         \
 		return elementwise(e, op, PAWL_SCALAR_##id, at)
-	ELEMENTWISE(NEG);
-	ELEMENTWISE(ABS);
-	ELEMENTWISE(SQRT);
-	ELEMENTWISE(EXP);
-	ELEMENTWISE(TANH);
-	ELEMENTWISE(SIGMOID);
-	ELEMENTWISE(SILU);
-	ELEMENTWISE(GELU_TANH);
-	ELEMENTWISE(RELU);
-	ELEMENTWISE(ADD);
-	ELEMENTWISE(SUB);
-	ELEMENTWISE(MUL);
-	ELEMENTWISE(DIV);
-	ELEMENTWISE(MAX);
-	ELEMENTWISE(MIN);
+		ELEMENTWISE(NEG);
+		ELEMENTWISE(ABS);
+		ELEMENTWISE(SQRT);
+		ELEMENTWISE(EXP);
+		ELEMENTWISE(TANH);
+		ELEMENTWISE(SIGMOID);
+		ELEMENTWISE(SILU);
+		ELEMENTWISE(GELU_TANH);
+		ELEMENTWISE(RELU);
+		ELEMENTWISE(ADD);
+		ELEMENTWISE(SUB);
+		ELEMENTWISE(MUL);
+		ELEMENTWISE(DIV);
+		ELEMENTWISE(MAX);
+		ELEMENTWISE(MIN);
 #undef ELEMENTWISE
 	case PAWL_OP_SCALE:
 		return fmul(e, pawl_emit_operand(e, &op->inputs[0], at),
@@ -306,8 +306,8 @@ from_buffer(struct pawl_emit *e, int32_t op, const struct pawl_position *at)
 	LLVMValueRef column = at->index[e->step->ops[op].type.rank - 1];
 
 	if (pawl_emit_lanes(column) > 1)
-		return pawl_emit_gather(e, e->v16f32, e->buffer[op],
-			pawl_emit_mix_mul(e, column, 4), 4, at->mask);
+		return pawl_emit_gather(
+			e, e->v16f32, e->buffer[op], pawl_emit_mix_mul(e, column, 4), 4, at->mask);
 	/* Buffers hold whole vectors: no mask is needed. */
 	return pawl_emit_read(
 		e, e->v16f32, pawl_emit_at(e, e->buffer[op], imul(e, column, k64(e, 4))), 4);

@@ -27,7 +27,6 @@ typedef void pawl_visit_columns(struct pawl_emit *e, const struct pawl_position 
 void pawl_emit_columns(struct pawl_emit *e, struct pawl_dim length, int rank,
 	struct pawl_position *at, pawl_visit_columns *visit, void *arg);
 
-
 /* emit_gather.c, emit_batch.c: values of these ops. */
 LLVMValueRef pawl_emit_gather_value(
 	struct pawl_emit *e, const struct pawl_step_op *op, const struct pawl_position *at);

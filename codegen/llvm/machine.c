@@ -25,7 +25,8 @@ fma_by_f64(struct pawl_emit *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
 	LLVMTypeRef wide = like_type(a, e->f64), bits = like_type(a, e->i64);
 	LLVMValueRef p, z, s, back, t, s_bits, t_bits, is_inexact, is_even, is_away, odd;
 
-	p = fmul(e, LLVMBuildFPExt(e->builder, a, wide, ""), LLVMBuildFPExt(e->builder, b, wide, ""));
+	p = fmul(e, LLVMBuildFPExt(e->builder, a, wide, ""),
+		LLVMBuildFPExt(e->builder, b, wide, ""));
 	z = LLVMBuildFPExt(e->builder, c, wide, "");
 	s = fadd(e, p, z);
 	back = fsub(e, s, p);
@@ -87,7 +88,8 @@ pawl_machine_f32_from_f16(struct pawl_emit *e, LLVMValueRef bits)
 	LLVMValueRef wide, sign, magnitude, exponent, normal, subnormal, special, result;
 
 	if (has_f16(e))
-		return LLVMBuildFPExt(e->builder, bits_as(e, bits, like_type(bits, e->f16)), f32, "");
+		return LLVMBuildFPExt(
+			e->builder, bits_as(e, bits, like_type(bits, e->f16)), f32, "");
 	wide = widen(e, bits);
 	sign = ishl(e, iand(e, wide, like(wide, 0x8000)), like(wide, 16));
 	magnitude = ishl(e, iand(e, wide, like(wide, 0x7fff)), like(wide, 13));
@@ -115,7 +117,8 @@ pawl_machine_f16_from_f32(struct pawl_emit *e, LLVMValueRef x)
 	/* ir/half.c; adding 0.5 rounds to the unit of the f16 subnormals, 2^-24. */
 	half = iadd(e, iand(e, ilshr(e, a, like(a, 13)), like(a, 1)), like(a, 0xfff - 0x38000000));
 	normal = ilshr(e, iadd(e, a, half), like(a, 13));
-	subnormal = bits_as(e, fadd(e, bits_as(e, a, LLVMTypeOf(x)), real(e, x, 0.5f)), LLVMTypeOf(a));
+	subnormal =
+		bits_as(e, fadd(e, bits_as(e, a, LLVMTypeOf(x)), real(e, x, 0.5f)), LLVMTypeOf(a));
 	subnormal = isub(e, subnormal, like(a, (int64_t)pawl_f32_bits(0.5f)));
 	result = choose(e, icmp(e, LLVMIntULT, a, like(a, 0x38800000)), subnormal, normal);
 	result = choose(e, icmp(e, LLVMIntUGE, a, like(a, 0x477ff000)), like(a, 0x7c00), result);
@@ -231,7 +234,8 @@ static LLVMValueRef
 dot4_by_words(struct pawl_emit *e, LLVMValueRef acc, LLVMValueRef w, LLVMValueRef x)
 {
 	LLVMTypeRef v32i16 = LLVMVectorType(e->i16, 32);
-	LLVMValueRef w16 = bits_as(e, w, v32i16), x16 = bits_as(e, splat16(e, x), v32i16), even, odd;
+	LLVMValueRef w16 = bits_as(e, w, v32i16), x16 = bits_as(e, splat16(e, x), v32i16), even,
+		     odd;
 
 	even = pair_sums(e, iand(e, w16, like(w16, 0xff)),
 		iashr(e, ishl(e, x16, like(x16, 8)), like(x16, 8)));
@@ -289,8 +293,8 @@ pawl_machine_has_signed_dot(const struct pawl_emit *e)
 
 /* |w| and x with the sign of w: their pairs stay within 16 bits, 128 * 127 * 2. */
 LLVMValueRef
-pawl_machine_signed_dot(struct pawl_emit *e, LLVMValueRef acc, const LLVMValueRef *w,
-	const LLVMValueRef *x, int n)
+pawl_machine_signed_dot(
+	struct pawl_emit *e, LLVMValueRef acc, const LLVMValueRef *w, const LLVMValueRef *x, int n)
 {
 	LLVMTypeRef v32i16 = LLVMVectorType(e->i16, 32);
 	LLVMValueRef magnitude, turned, is_negative;

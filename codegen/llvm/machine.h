@@ -20,19 +20,19 @@ LLVMValueRef pawl_machine_f32_from_bf16(struct pawl_emit *e, LLVMValueRef bits);
 LLVMValueRef pawl_machine_bf16_from_f32(struct pawl_emit *e, LLVMValueRef x);
 
 /*
- * acc[r] + sum over v < n, i < 4 of w[v][4 r + i] * x[v]_i for 16 lanes r, exact modulo 2^32: w[v] is
- * <64 x i8> of unsigned numbers of at most max_w, x[v]_i are the four signed bytes of the i32 x[v],
- * of magnitude 127 at most.
+ * acc[r] + sum over v < n, i < 4 of w[v][4 r + i] * x[v]_i for 16 lanes r, exact modulo 2^32: w[v]
+ * is <64 x i8> of unsigned numbers of at most max_w, x[v]_i are the four signed bytes of the i32
+ * x[v], of magnitude 127 at most.
  */
-LLVMValueRef pawl_machine_dot(struct pawl_emit *e, LLVMValueRef acc, const LLVMValueRef *w, int max_w,
-	const LLVMValueRef *x, int n);
+LLVMValueRef pawl_machine_dot(struct pawl_emit *e, LLVMValueRef acc, const LLVMValueRef *w,
+	int max_w, const LLVMValueRef *x, int n);
 
 /*
  * The same for numbers w[v] from -128 to 127.  pawl_machine_has_signed_dot says whether it is the
  * faster way for bytes of all sizes.
  */
-LLVMValueRef pawl_machine_signed_dot(struct pawl_emit *e, LLVMValueRef acc, const LLVMValueRef *w,
-	const LLVMValueRef *x, int n);
+LLVMValueRef pawl_machine_signed_dot(
+	struct pawl_emit *e, LLVMValueRef acc, const LLVMValueRef *w, const LLVMValueRef *x, int n);
 bool pawl_machine_has_signed_dot(const struct pawl_emit *e);
 
 /* Sum of the lanes of a vector of integers, maximum of unsigned ones. */
