@@ -23,7 +23,8 @@ pawl_perf_map_add(const void *code, size_t n_bytes, const char *name, struct paw
 	if (fd < 0)
 		return pawl_fail(err, PAWL_ENVIRONMENT, "perf map %s: %s", path, strerror(errno));
 	if (fstat(fd, &info) || !S_ISREG(info.st_mode) || info.st_uid != geteuid())
-		status = pawl_fail(err, PAWL_ENVIRONMENT, "perf map %s is not a file of this user", path);
+		status = pawl_fail(
+			err, PAWL_ENVIRONMENT, "perf map %s is not a file of this user", path);
 	else if (write(fd, line, (size_t)n) != n)
 		status = pawl_fail(err, PAWL_ENVIRONMENT, "perf map %s: a write failed", path);
 	close(fd);

@@ -43,7 +43,8 @@ pawl_observe_dump(const struct pawl_graph *graph, const char *folder, int dump, 
 	enum pawl_status status;
 
 	if (!text)
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory to print graph '%.64s'", graph->name);
+		return pawl_fail(
+			err, PAWL_OUT_OF_MEMORY, "no memory to print graph '%.64s'", graph->name);
 	if (pass_at >= 0)
 		snprintf(stem, sizeof(stem), "%02d-%s", pass_at, pass);
 	if (dump == 1)
@@ -65,12 +66,13 @@ compare(const struct pawl_graph *graph, const char *text, const struct pawl_grap
 	size_t i = 0;
 
 	if (!again)
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory to print graph '%.64s'", read->name);
+		return pawl_fail(
+			err, PAWL_OUT_OF_MEMORY, "no memory to print graph '%.64s'", read->name);
 	for (; text[i] && text[i] == again[i]; i++)
 		line += text[i] == '\n';
 	if (text[i] || again[i])
-		status = pawl_fail(err, PAWL_INTERNAL, "line %d of the text prints otherwise when read back",
-			line);
+		status = pawl_fail(err, PAWL_INTERNAL,
+			"line %d of the text prints otherwise when read back", line);
 	else if (pawl_graph_hash(graph) != pawl_graph_hash(read))
 		status = pawl_fail(err, PAWL_INTERNAL,
 			"hash 0x%016" PRIx64 " is 0x%016" PRIx64 " when its text is read back",
@@ -88,14 +90,15 @@ read_back(const struct pawl_graph *graph, struct pawl_error *err)
 	enum pawl_status status;
 
 	if (!text)
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory to print graph '%.64s'", graph->name);
+		return pawl_fail(
+			err, PAWL_OUT_OF_MEMORY, "no memory to print graph '%.64s'", graph->name);
 	status = pawl_parse(text, strlen(text), "its text", &read, NULL, &wrong);
 	if (status == PAWL_OK) {
 		status = compare(graph, text, read, err);
 		pawl_graph_free(read);
 	} else {
-		status = pawl_fail(err, status == PAWL_OUT_OF_MEMORY ? status : PAWL_INTERNAL, "%.900s",
-			wrong.text);
+		status = pawl_fail(err, status == PAWL_OUT_OF_MEMORY ? status : PAWL_INTERNAL,
+			"%.900s", wrong.text);
 	}
 	free(text);
 	return status;

@@ -33,7 +33,8 @@ list_holds(const char *list, const char *name)
 }
 
 enum pawl_status
-pawl_passes_from_list(const char *list, enum pawl_pass *passes, int *n_passes, struct pawl_error *err)
+pawl_passes_from_list(
+	const char *list, enum pawl_pass *passes, int *n_passes, struct pawl_error *err)
 {
 	const char *p = list;
 
@@ -42,8 +43,8 @@ pawl_passes_from_list(const char *list, enum pawl_pass *passes, int *n_passes, s
 		size_t len = strcspn(p, ",");
 
 		if (*n_passes == PAWL_MAX_PASSES)
-			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "more than %d passes in '%.64s'",
-				PAWL_MAX_PASSES, list);
+			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+				"more than %d passes in '%.64s'", PAWL_MAX_PASSES, list);
 		if (!pawl_pass_from_name(p, len, &passes[(*n_passes)++]))
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "there is no pass '%.*s'",
 				(int)(len < 64 ? len : 64), p);
@@ -96,8 +97,8 @@ run_one(struct pawl_graph *graph, enum pawl_pass pass, struct pawl_pass_ctx *ctx
 
 /* A pass that broke the graph leaves it to be looked at: the dump comes first. */
 static enum pawl_status
-observe(const struct pawl_graph *graph, const struct pawl_run_options *options, int dump, int pass_at,
-	const char *pass, struct pawl_error *err)
+observe(const struct pawl_graph *graph, const struct pawl_run_options *options, int dump,
+	int pass_at, const char *pass, struct pawl_error *err)
 {
 	enum pawl_status status = PAWL_OK;
 	struct pawl_error wrong;
@@ -135,8 +136,8 @@ pawl_passes_run(struct pawl_graph *graph, const enum pawl_pass *passes, int n_pa
 		const struct pawl_pass_info *info = pawl_pass_info(passes[i]);
 		double seconds;
 		bool skipped = !info->required &&
-			(list_holds(options->skip, info->name) ||
-				(options->bisect >= 0 && n_optional++ >= options->bisect));
+			       (list_holds(options->skip, info->name) ||
+				       (options->bisect >= 0 && n_optional++ >= options->bisect));
 
 		if (reports)
 			reports[i] = (struct pawl_pass_report){.pass = passes[i], .ran = !skipped};

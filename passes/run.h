@@ -9,10 +9,10 @@
 enum { PAWL_MAX_PASSES = 64 }; /* in one list */
 
 struct pawl_run_options {
-	const char *skip;    /* comma-separated names of optional passes, or NULL */
-	int64_t bisect;      /* run only the first `bisect` optional passes; negative: all */
-	bool verify_each;    /* verify after every pass that changed something */
-	bool roundtrip_each; /* print, parse and print again there (passes/observe.h) */
+	const char *skip;        /* comma-separated names of optional passes, or NULL */
+	int64_t bisect;          /* run only the first `bisect` optional passes; negative: all */
+	bool verify_each;        /* verify after every pass that changed something */
+	bool roundtrip_each;     /* print, parse and print again there (passes/observe.h) */
 	const char *dump_folder; /* NULL, or where the graph is dumped there */
 	/* Called after each pass that ran (NULL: none); n is its place in the pipeline. */
 	void (*after)(void *arg, int n, enum pawl_pass pass, const struct pawl_graph *graph,
@@ -33,8 +33,8 @@ struct pawl_pass_report {
  * failure.  reports: NULL or room for n_passes.  PAWL_INVALID_ARGUMENT for a pass whose `from`
  * stage is not the graph's and for a name in skip that is no optional pass.
  */
-enum pawl_status pawl_passes_run(struct pawl_graph *graph, const enum pawl_pass *passes, int n_passes,
-	const struct pawl_pass_facts *facts, const struct pawl_run_options *options,
+enum pawl_status pawl_passes_run(struct pawl_graph *graph, const enum pawl_pass *passes,
+	int n_passes, const struct pawl_pass_facts *facts, const struct pawl_run_options *options,
 	struct pawl_pass_report *reports, struct pawl_error *err);
 
 /* The standard pipeline, readable aloud in passes/pipeline.c. */

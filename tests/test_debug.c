@@ -69,7 +69,8 @@ END_TEST
 START_TEST(a_text_that_does_not_read_back_is_found)
 {
 	const struct pawl_run_options roundtrip = {.roundtrip_each = true};
-	static const char *const names[] = {"decode.pawl", "every-op.pawl", "fused.pawl", "ordered.pawl"};
+	static const char *const names[] = {
+		"decode.pawl", "every-op.pawl", "fused.pawl", "ordered.pawl"};
 	struct pawl_graph *graph;
 	struct pawl_node *node;
 	const char *name;
@@ -103,12 +104,12 @@ START_TEST(skipping_what_cannot_be)
 	int n;
 	const enum pawl_pass *passes = pawl_pipeline(&n);
 
-	ck_assert_int_eq(
-		pawl_passes_run(graph, passes, n, &facts, &options, NULL, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(pawl_passes_run(graph, passes, n, &facts, &options, NULL, &err),
+		PAWL_INVALID_ARGUMENT);
 	ck_assert_str_eq(err.text, "passes to skip: there is no pass 'no-such'");
 	options.skip = "form-groups";
-	ck_assert_int_eq(
-		pawl_passes_run(graph, passes, n, &facts, &options, NULL, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(pawl_passes_run(graph, passes, n, &facts, &options, NULL, &err),
+		PAWL_INVALID_ARGUMENT);
 	ck_assert_str_eq(err.text, "passes to skip: form-groups is required");
 	pawl_graph_free(graph);
 }

@@ -9,7 +9,8 @@
  * alignment as operand align_at up to LLVM 21 and not at all from 22 on.
  */
 LLVMValueRef pawl_compat_masked(struct pawl_emit *e, const char *name, LLVMTypeRef value,
-	LLVMTypeRef address, LLVMValueRef *args, unsigned n_args, unsigned align_at, unsigned align);
+	LLVMTypeRef address, LLVMValueRef *args, unsigned n_args, unsigned align_at,
+	unsigned align);
 
 /*
  * Turns masked stores of one lane that is known into plain ones.  Call it after the last pass:

@@ -115,7 +115,8 @@ fill(const struct emit *e, struct image *image, int32_t i)
 	if (is_packed(slot)) {
 		int64_t n = slot->type.dim[0].base;
 
-		pawl_pack_tiles(slot->type.dtype, n, slot->type.dim[1].base, rows, at, 0, (n + 15) / 16);
+		pawl_pack_tiles(
+			slot->type.dtype, n, slot->type.dim[1].base, rows, at, 0, (n + 15) / 16);
 		free(rows);
 	}
 }
@@ -162,8 +163,9 @@ run_reference(struct image *image)
 		const struct pawl_step *step = &program->steps[i];
 
 		for (int32_t j = 0; j < step->n_args; j++)
-			args[step->first_arg + j] = image->memory + image->offsets[step->args[j].slot] +
-				step->args[j].offset;
+			args[step->first_arg + j] = image->memory +
+						    image->offsets[step->args[j].slot] +
+						    step->args[j].offset;
 	}
 	OK(pawl_ref_program_check(program, &bytes, &err));
 	scratch = aligned_alloc(64, ((size_t)bytes + 64) / 64 * 64);
@@ -186,9 +188,10 @@ emit_kernel(struct emit *e, const struct image *image, const struct pawl_step *s
 	snprintf(name, sizeof(name), "k%02d.o", e->n_kernels);
 	write_file(e, name, object.bytes, object.size);
 	e->compiler->object_free(&object);
-	fprintf(e->table, "extern pawl_kernel_fn k%02d_pawl_phase0, k%02d_pawl_phase1;\n"
-			  "extern const int64_t k%02d_pawl_scratch_bytes;\n"
-			  "static const int64_t k%02d_args[] = {",
+	fprintf(e->table,
+		"extern pawl_kernel_fn k%02d_pawl_phase0, k%02d_pawl_phase1;\n"
+		"extern const int64_t k%02d_pawl_scratch_bytes;\n"
+		"static const int64_t k%02d_args[] = {",
 		e->n_kernels, e->n_kernels, e->n_kernels, e->n_kernels);
 	for (int32_t i = 0; i < step->n_args; i++)
 		fprintf(e->table, "%" PRId64 ", ",
@@ -209,7 +212,8 @@ emit_line(const struct emit *e, const struct image *image, const struct pawl_ste
 		fprintf(e->table, ", k%02d_pawl_phase1", number);
 	fprintf(e->table, "}, &k%02d_pawl_scratch_bytes, {", number);
 	for (int i = 0; i < n_phases; i++)
-		fprintf(e->table, "%" PRId64 ", ", pawl_step_units(step, &segments, i, image->symbols));
+		fprintf(e->table, "%" PRId64 ", ",
+			pawl_step_units(step, &segments, i, image->symbols));
 	fprintf(e->table, "}, k%02d_args, %d},\n", number, step->n_args);
 }
 
@@ -237,7 +241,8 @@ emit_table(struct emit *e, const struct image *image)
 	fprintf(e->table, "static const struct pawl_step_run steps%d[] = {\n", e->n_programs);
 	for (int32_t i = 0; i < program->n_steps; i++)
 		emit_line(e, image, &program->steps[i], first + i);
-	fprintf(e->table, "};\nstatic const struct pawl_byte_range results%d[] = {\n", e->n_programs);
+	fprintf(e->table, "};\nstatic const struct pawl_byte_range results%d[] = {\n",
+		e->n_programs);
 	for (int32_t i = 0; i < program->n_slots; i++)
 		if (!is_partial(program, i))
 			fprintf(e->table, "\t{\"%s\", %" PRId64 ", %" PRId64 "},\n",
@@ -321,7 +326,8 @@ main(int argc, char **argv)
 	fprintf(e.table, "const struct pawl_program_run pawl_program_runs[] = {\n");
 	for (int i = 0; i < 2; i++) {
 		fprintf(e.table,
-			"\t{\"%s\", %" PRId64 ", symbols%d, steps%d, sizeof(steps%d) / sizeof(*steps%d),\n"
+			"\t{\"%s\", %" PRId64
+			", symbols%d, steps%d, sizeof(steps%d) / sizeof(*steps%d),\n"
 			"\t\tresults%d, sizeof(results%d) / sizeof(*results%d)},\n",
 			images[i].name, images[i].n_bytes, i, i, i, i, i, i, i);
 		free(images[i].memory);
