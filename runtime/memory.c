@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,16 +11,22 @@ enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20, MAP_FROM = 1 << 20 };
 
 static _Atomic uint64_t n_allocations;
 
-static void
+static _Atomic int64_t failing_after = -1;
+
+/* Counts an allocation; true when it is the one that is to fail. */
+static bool
 count(void)
 {
 	atomic_fetch_add_explicit(&n_allocations, 1, memory_order_relaxed);
+	return atomic_load_explicit(&failing_after, memory_order_relaxed) >= 0 &&
+		!atomic_fetch_sub_explicit(&failing_after, 1, memory_order_relaxed);
 }
 
 void *
 pawl_memory_zalloc(size_t n, size_t size)
 {
-	count();
+	if (count())
+		return NULL;
 	return calloc(n ? n : 1, size ? size : 1);
 }
 
@@ -32,7 +39,8 @@ pawl_memory_free(void *memory)
 char *
 pawl_memory_strdup(const char *text)
 {
-	count();
+	if (count())
+		return NULL;
 	return strdup(text);
 }
 
@@ -50,8 +58,7 @@ pawl_block_init(struct pawl_block *block, int64_t n_bytes, struct pawl_error *er
 	size_t n = n_bytes > 0 ? (size_t)n_bytes : 1;
 
 	*block = (struct pawl_block){.n_bytes = (size_t)n_bytes};
-	count();
-	if (n_bytes < 0 || n > SIZE_MAX / 2)
+	if (count() || n_bytes < 0 || n > SIZE_MAX / 2)
 		goto failed;
 	if (n >= MAP_FROM) {
 		block->n_mapped = (n + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
@@ -87,4 +94,10 @@ uint64_t
 pawl_memory_allocations(void)
 {
 	return atomic_load_explicit(&n_allocations, memory_order_relaxed);
+}
+
+void
+pawl_memory_fail_after(int64_t n)
+{
+	atomic_store_explicit(&failing_after, n, memory_order_relaxed);
 }

@@ -33,4 +33,7 @@ void pawl_block_release(struct pawl_block *block);
 /* Allocations of this process so far. */
 uint64_t pawl_memory_allocations(void);
 
+/* For tests: after n more allocations one fails, then none; n < 0: none. */
+void pawl_memory_fail_after(int64_t n);
+
 #endif
