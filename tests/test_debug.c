@@ -181,6 +181,7 @@ run_looking(bool with_outputs)
 
 START_TEST(memory_is_poisoned)
 {
+	unsetenv("PAWL_DEBUG");
 	run_looking(_i);
 	ck_assert(found_zero && !found_poison);
 	setenv("PAWL_DEBUG", "poison", 1);
