@@ -1,7 +1,7 @@
 #!/bin/sh
-# Model files, graphs as text, and vocabularies with texts: each fuzzed for $PAWL_FUZZ_SECONDS (5) under
-# the address and undefined behaviour sanitizers.  What breaks is left in tests/fuzzers/found of the
-# build folder.
+# Model files, graphs as text, and vocabularies with texts: each fuzzed for $PAWL_FUZZ_SECONDS (5)
+# under the address and undefined behaviour sanitizers.  What breaks is left in tests/fuzzers/found
+# of the build folder.
 seconds=${PAWL_FUZZ_SECONDS:-5}
 seeds=$top_srcdir/tests/fuzz/seeds
 place=$top_builddir/tests/fuzzers

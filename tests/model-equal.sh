@@ -1,6 +1,6 @@
 #!/bin/sh
-# The logits of a short prompt have the same bits on every target, instruction set, number of threads
-# and chunk of the prompt.
+# The logits of a short prompt have the same bits on every target, instruction set, number of
+# threads and chunk of the prompt.
 . "$top_srcdir/tests/model-test.sh"
 
 prompt=1,4093,198,2683,359,253,5356,5646,11173,3365,3511,308,34519,28,7018,411,407,19712,8182,2

@@ -56,7 +56,8 @@ def check_prompt(checks, name, prompt, n_prompt, optimizes, n_served):
         compiles.append(found["kernel_compiles"])
     checks.that(f"{name}: kernels compiled, whatever the length",
                 compiles[0] > 0 and len(set(compiles)) == 1, compiles)
-    print(f"{name}: {optimizes} optimizes, {compiles[0]} kernels, {share:.0%} of the memory allowed")
+    print(f"{name}: {optimizes} optimizes, {compiles[0]} kernels,",
+          f"{share:.0%} of the memory allowed")
 
 
 if __name__ == "__main__":

@@ -91,8 +91,8 @@ START_TEST(rows_of_real_models_are_exact)
 	static const struct {
 		double base;
 		int64_t width, position;
-	} cases[] = {
-		{100000, 64, 8191}, {10000, 128, 32768}, {500000, 128, 131071}, {1e6, 256, 1048575}};
+	} cases[] = {{100000, 64, 8191}, {10000, 128, 32768}, {500000, 128, 131071},
+		{1e6, 256, 1048575}};
 
 	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
 		int64_t width = cases[n].width;
@@ -137,6 +137,7 @@ fill_cache(struct pawl_decoder *decoder, const struct setting *s)
 	for (int32_t i = 0; i < shape->n_layers; i++)
 		for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++) {
 			struct pawl_storage *storage = pawl_kv_cache_layer(cache, i)->storage[slot];
+			double most = slot == PAWL_KV_K ? s->keys : s->values;
 			int64_t n = shape->n_kv_heads * shape->max_seq_len * shape->head_dim;
 			struct pawl_tensor all;
 			int64_t n_bytes;
@@ -146,7 +147,7 @@ fill_cache(struct pawl_decoder *decoder, const struct setting *s)
 			ck_assert_int_eq(n_bytes, storage->n_bytes);
 			all.data = storage->bytes;
 			for (int64_t j = 0; j < n; j++)
-				pawl_test_set(&all, j, pawl_test_random(slot == PAWL_KV_K ? s->keys : s->values));
+				pawl_test_set(&all, j, pawl_test_random(most));
 		}
 	pawl_kv_cache_advance(cache, POSITION);
 }
@@ -177,7 +178,8 @@ state_of(const struct pawl_node *node, struct pawl_kv_cache *cache, rope_fn *rop
 	else if (!strcmp(node->name, "rope_sin"))
 		memcpy(bytes, sin, sizeof(sin));
 	else if (sscanf(node->name, "cache.%c.%d", &slot, &layer) == 2)
-		memcpy(bytes, pawl_kv_cache_layer(cache, layer)->storage[slot == 'v']->bytes, (size_t)n_bytes);
+		memcpy(bytes, pawl_kv_cache_layer(cache, layer)->storage[slot == 'v']->bytes,
+			(size_t)n_bytes);
 	else
 		ck_abort_msg("an unknown const %s", node->name);
 	return bytes;
@@ -205,7 +207,8 @@ exact_step(const struct pawl_model_source *source, struct pawl_kv_cache *cache, 
 			struct pawl_storage **weight = &weights[n_weights++];
 
 			ck_assert_int_le(n_weights, 64);
-			OK(pawl_weights_bind(source->weights, node->name, &node->type, NULL, weight, &err));
+			OK(pawl_weights_bind(source->weights, node->name, &node->type, NULL, weight,
+				&err));
 			bind(interp, node, (*weight)->bytes, (*weight)->n_bytes);
 		} else {
 			bind(interp, node, state_of(node, cache, rope, source->ctx),
@@ -351,7 +354,8 @@ START_TEST(chunks_and_targets_agree)
 	model = pawl_tiny_model_new(&tiny);
 	wanted = far_logits(model, "ref", 1, 1);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		float *got = far_logits(model, others[i].target, others[i].chunk, others[i].n_threads);
+		float *got = far_logits(
+			model, others[i].target, others[i].chunk, others[i].n_threads);
 
 		ck_assert_mem_eq(got, wanted, (size_t)tiny.n_vocab * sizeof(float));
 		free(got);
