@@ -21,7 +21,7 @@ check() { # NAME COMMAND...: counts whether the command succeeds
 test "$(wc -w <"$dir/wanted")" = 16 || exit 99
 for target in ref cpu; do
   if [ ! -f "$top_builddir/plugins/.libs/target_$target.so" ]; then
-    echo "SKIPPED: host on $target: the target was not built"
+    echo "skipped: host on $target: the target was not built"
     skipped=$((skipped + 1))
     continue
   fi
