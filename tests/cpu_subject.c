@@ -17,10 +17,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define POISON 0xff
-/* Behind every buffer; must stay as it is. */
-#define GUARD 64
+/*
+ * Every buffer ends, but for the bytes that fill it up to 64, at a page that cannot be touched;
+ * those bytes must stay as they are.
+ */
+#define FILLING 0x5a
+#define PAGE 4096
 
 static struct pawl_error err;
 
@@ -65,15 +70,35 @@ pawl_cpu_subject_end(struct pawl_cpu_subject *s)
 	pawl_graph_free(s->graph);
 }
 
+static size_t
+filled_up(size_t bytes, size_t unit)
+{
+	return (bytes + unit - 1) / unit * unit;
+}
+
 static char *
 make(size_t bytes, int fill)
 {
-	char *memory = aligned_alloc(64, (bytes + GUARD + 63) / 64 * 64);
+	size_t whole = filled_up(bytes, 64), pages = filled_up(whole, PAGE);
+	char *map, *memory;
 
-	ck_assert_ptr_nonnull(memory);
+	map = mmap(NULL, pages + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ck_assert(map != MAP_FAILED && !mprotect(map + pages, PAGE, PROT_NONE));
+	memory = map + pages - whole;
 	memset(memory, fill, bytes);
-	memset(memory + bytes, 0x5a, GUARD);
+	memset(memory + bytes, FILLING, whole - bytes);
 	return memory;
+}
+
+static void
+drop(char *memory, size_t bytes, const char *name)
+{
+	size_t whole = filled_up(bytes, 64), pages = filled_up(whole, PAGE), i;
+
+	for (i = bytes; i < whole; i++)
+		ck_assert_msg(
+			memory[i] == FILLING, "byte %zu behind %s was written", i - bytes, name);
+	munmap(memory + whole - pages, pages + PAGE);
 }
 
 /* The type with its symbols replaced. */
@@ -106,16 +131,18 @@ const_bytes(const struct pawl_cpu_subject *s, const char *name, size_t bytes)
 	return memory;
 }
 
+/* Takes rows; *bytes is their size first, that of the packed form then. */
 static char *
 packed(const struct pawl_type *type, char *rows, size_t *bytes)
 {
 	int64_t n = type->dim[0].base, k = type->dim[1].base;
+	size_t row_bytes = *bytes;
 	char *memory;
 
 	*bytes = (size_t)pawl_pack_bytes(type->dtype, n, k);
 	memory = make(*bytes, POISON);
 	pawl_pack_tiles(type->dtype, n, k, rows, memory, 0, (n + 15) / 16);
-	free(rows);
+	drop(rows, row_bytes, "rows");
 	return memory;
 }
 
@@ -193,30 +220,18 @@ init_instance(const struct pawl_cpu_subject *s, struct pawl_program *program, st
 }
 
 static void
-check_guard(const char *memory, size_t bytes, const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < GUARD; i++)
-		ck_assert_msg(memory[bytes + i] == 0x5a, "byte %zu behind %s was written", i, name);
-}
-
-static void
 release_instance(struct instance *in)
 {
 	int32_t i;
 
-	check_guard(in->scratch, (size_t)in->program->scratch_bytes, "the temporaries");
+	drop(in->scratch, (size_t)in->program->scratch_bytes, "the temporaries");
 	for (i = 0; i < in->program->n_slots; i++) {
-		if (!owns_memory(&in->program->slots[i]))
-			continue;
-		check_guard(in->slots[i], in->bytes[i], in->program->slots[i].name);
-		free(in->slots[i]);
+		if (owns_memory(&in->program->slots[i]))
+			drop(in->slots[i], in->bytes[i], in->program->slots[i].name);
 	}
 	free(in->slots);
 	free(in->bytes);
 	free(in->args);
-	free(in->scratch);
 }
 
 static void
@@ -248,7 +263,7 @@ run_reference(const struct pawl_cpu_subject *s, struct instance *in)
 	saved = pawl_fpenv_enter();
 	OK(pawl_ref_program_run(in->program, in->args, s->symbols, scratch, &err));
 	pawl_fpenv_leave(saved);
-	free(scratch);
+	drop(scratch, (size_t)bytes, "the scratch");
 }
 
 static void
@@ -271,8 +286,7 @@ run_code(const struct pawl_cpu_subject *s, const struct pawl_target_api *api,
 	OK(api->run(code, &run, &err));
 	pawl_pool_free(pool);
 	for (i = 0; i < n_threads; i++) {
-		check_guard(scratch[i], bytes, "a thread's scratch");
-		free(scratch[i]);
+		drop(scratch[i], bytes, "a thread's scratch");
 	}
 }
 
