@@ -104,6 +104,12 @@ succeeds "last" eval "$model" --target ref --tokens $list --logits "$dir/last" -
 tail -c $row "$dir/all" >"$dir/tail"
 check "the last row" cmp "$dir/last" "$dir/tail"
 echo "[$list]" >"$dir/list"
+echo precious >"$dir/kept"
+refused 1 'token 1 is 99999' eval "$model" --target ref --tokens 1,99999 --logits "$dir/kept"
+check "a bad id leaves the file alone" grep -q precious "$dir/kept"
+cp "$model" "$dir/self.gguf"
+refused 1 'is the model' eval "$dir/self.gguf" --target ref --tokens 1,2 --logits "$dir/self.gguf"
+check "the model is not overwritten" cmp "$model" "$dir/self.gguf"
 succeeds "a file of tokens" eval "$model" --target ref --tokens "$dir/list" --logits "$dir/c"
 check "gives the same bits" cmp "$dir/all" "$dir/c"
 succeeds "a8" eval "$model" --target ref --tokens $list --logits "$dir/a8" --activations a8

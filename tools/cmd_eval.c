@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { DEFAULT_CHUNK = 32 };
 
@@ -82,13 +83,37 @@ eval_planned(struct eval *e, struct pawl_error *err)
 	return status ? status : write_row(e, e->n - 1, logits, err);
 }
 
+/* Nothing that is there already is touched for ids that cannot be evaluated, nor the model itself. */
+static enum pawl_status
+check_before_writing(const struct eval *e, bool *is_new, struct pawl_error *err)
+{
+	int64_t n_vocab = pawl_model_info(e->engine.model)->n_vocab, i;
+	struct stat out, model;
+
+	*is_new = stat(e->logits, &out) != 0;
+	if (!*is_new && !stat(e->model, &model) && out.st_dev == model.st_dev &&
+		out.st_ino == model.st_ino)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "--logits: %.300s is the model", e->logits);
+	for (i = 0; i < (int64_t)e->n; i++) {
+		if (e->ids[i] >= n_vocab)
+			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+				"token %lld is %u, the model has %lld", (long long)i, e->ids[i],
+				(long long)n_vocab);
+	}
+	return PAWL_OK;
+}
+
 static enum pawl_status
 eval(struct eval *e, struct pawl_error *err)
 {
+	bool is_new = false;
 	enum pawl_status status = read_ids(e, err);
 
 	if (!status)
 		status = pawl_model_open_bare(e->model, &e->engine.model, err);
+	if (status)
+		return status;
+	status = check_before_writing(e, &is_new, err);
 	if (status)
 		return status;
 	e->file = fopen(e->logits, "wb");
@@ -99,7 +124,7 @@ eval(struct eval *e, struct pawl_error *err)
 			  : eval_planned(e, err);
 	if (fclose(e->file) && !status)
 		status = pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", e->logits, strerror(errno));
-	if (status)
+	if (status && is_new)
 		remove(e->logits);
 	return status;
 }
