@@ -104,6 +104,9 @@ open_module(const char *name, const struct pawl_target_api **out, struct pawl_er
 			"target %s: %s is of build %s, this library of build %s", name, path,
 			api->size < offsetof(struct pawl_target_api, name) ? "?" : api->build_id,
 			pawl_build_id);
+	if (strcmp(api->name, name))
+		return pawl_fail(err, PAWL_ENVIRONMENT, "target %s: %s is target %.32s", name, path,
+			api->name);
 	*out = api;
 	return PAWL_OK;
 }

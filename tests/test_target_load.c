@@ -93,7 +93,9 @@ START_TEST(a_missing_module_is_remembered)
 	ck_assert_int_eq(system(command), 0);
 	ck_assert_int_eq(pawl_target_load("mine", &api, &err), PAWL_ENVIRONMENT);
 	ck_assert_str_eq(err.text, first.text);
-	ck_assert_int_eq(pawl_target_load("new", &api, &err), PAWL_OK);
+	/* It is found, and refused: a module is the target that it says it is. */
+	ck_assert_int_eq(pawl_target_load("new", &api, &err), PAWL_ENVIRONMENT);
+	ck_assert_ptr_nonnull(strstr(err.text, "is target ref"));
 }
 END_TEST
 
