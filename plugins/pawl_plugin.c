@@ -36,16 +36,17 @@ context_create(const struct pawl_host_services *services, const struct pawl_cont
 
 	if (!out)
 		return pawl_host_refuse(PAWL_INVALID_ARGUMENT, "context_create: a pointer is NULL");
+	if ((options && options->struct_size < sizeof(known)) ||
+		(services && services->struct_size < sizeof(*services)))
+		return pawl_host_refuse(
+			PAWL_INVALID_ARGUMENT, "context_create: struct_size is below version 1's");
 	context = calloc(1, sizeof(*context));
 	if (!context)
 		return pawl_host_refuse(PAWL_OUT_OF_MEMORY, "no memory for a context");
 	if (options)
-		memcpy(&known, options,
-			options->struct_size < sizeof(known) ? options->struct_size : sizeof(known));
+		known = *options;
 	if (services)
-		memcpy(&context->services, services,
-			services->struct_size < sizeof(*services) ? services->struct_size :
-								    sizeof(*services));
+		context->services = *services;
 	status = context_init(context, &known);
 	if (status)
 		free(context);
