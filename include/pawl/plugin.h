@@ -10,7 +10,8 @@
  *	const struct pawl_api *api = pawl_get_api(version);
  *
  * Versions: tables and structs are append-only and start with their size in bytes.  Each side fills in
- * the size it knows; the other reads only fields inside of it.
+ * the size it knows; the other reads only fields inside of it.  A struct smaller than in version 1
+ * is PAWL_CODE_INVALID_ARGUMENT.
  *
  * Errors: a fallible function returns NULL for success, otherwise a status object that the caller
  * frees with status_free.  Its outcomes are of three kinds: ok, declined (PAWL_CODE_UNSUPPORTED, with

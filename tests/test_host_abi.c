@@ -1,0 +1,90 @@
+/* The border of include/pawl/plugin.h, as a host meets it: the module opened by dlopen. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pawl/plugin.h"
+#include "tests/suites.h"
+
+static const struct pawl_api *
+open_api(void)
+{
+	const struct pawl_api *(*get_api)(uint32_t version);
+	char path[4200];
+	void *module;
+
+	snprintf(path, sizeof(path), "%s/pawl_plugin.so", getenv("PAWL_PLUGIN_PATH"));
+	module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	ck_assert_msg(module != NULL, "%s", dlerror());
+	*(void **)&get_api = dlsym(module, "pawl_get_api");
+	ck_assert(get_api != NULL);
+	ck_assert_ptr_null(get_api(PAWL_ABI_VERSION + 1));
+	ck_assert_ptr_nonnull(get_api(PAWL_ABI_VERSION));
+	return get_api(PAWL_ABI_VERSION);
+}
+
+static void
+expect_refused(const struct pawl_api *api, struct pawl_status_object *status, const char *text)
+{
+	ck_assert_ptr_nonnull(status);
+	ck_assert_int_eq(api->status_code(status), PAWL_CODE_INVALID_ARGUMENT);
+	ck_assert_msg(strstr(api->status_message(status), text) != NULL, "%s",
+		api->status_message(status));
+	api->status_free(status);
+}
+
+/* Every size below the first version's, those that end inside a pointer among them. */
+START_TEST(small_structs_are_refused)
+{
+	const struct pawl_api *api = open_api();
+	struct pawl_context_options options = {.target = "ref", .n_threads = 1};
+	struct pawl_host_services services = {0};
+	struct pawl_context *context = NULL;
+	size_t n;
+
+	for (n = 0; n < sizeof(options); n++) {
+		options.struct_size = n;
+		expect_refused(api, api->context_create(NULL, &options, &context), "struct_size");
+	}
+	options.struct_size = sizeof(options);
+	for (n = 0; n < sizeof(services); n++) {
+		services.struct_size = n;
+		expect_refused(api, api->context_create(&services, &options, &context), "struct_size");
+	}
+	ck_assert_ptr_null(context);
+}
+END_TEST
+
+/* The same structs whole, and from a newer header that knows more. */
+START_TEST(whole_and_larger_structs_are_taken)
+{
+	const struct pawl_api *api = open_api();
+	struct {
+		struct pawl_context_options known;
+		void *newer;
+	} options = {.known = {.target = "ref", .n_threads = 1}};
+	struct pawl_host_services services = {.struct_size = sizeof(services)};
+	struct pawl_context *context = NULL;
+	size_t sizes[2] = {sizeof(options.known), sizeof(options)}, i;
+
+	for (i = 0; i < 2; i++) {
+		options.known.struct_size = sizes[i];
+		ck_assert_ptr_null(api->context_create(&services, &options.known, &context));
+		ck_assert_ptr_nonnull(context);
+		ck_assert_ptr_null(api->context_destroy(context));
+	}
+}
+END_TEST
+
+Suite *
+pawl_host_abi_suite(void)
+{
+	Suite *suite = suite_create("host_abi");
+	TCase *tcase = tcase_create("host_abi");
+
+	tcase_add_test(tcase, small_structs_are_refused);
+	tcase_add_test(tcase, whole_and_larger_structs_are_taken);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
