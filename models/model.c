@@ -7,6 +7,8 @@
 #include "models/llama_graph.h"
 #include "models/tokenizer_gguf.h"
 
+enum { FOLIO_BYTES = 2 << 20 };
+
 struct pawl_model {
 	struct pawl_gguf *gguf;
 	struct pawl_tokenizer *tokenizer;
@@ -33,17 +35,22 @@ find_weight(void *ctx, const char *name, struct pawl_weight *out, struct pawl_er
 	return PAWL_OK;
 }
 
+/*
+ * The kernel maps whole folios of the page cache at a fault, up to 2 MiB of neighbours with the
+ * page asked for.  They go too, or packing a file tensor by tensor would leave most of it resident;
+ * who still needs one of them takes it from the cache again.
+ */
 static void
 drop_weight(void *ctx, const void *bytes, int64_t n_bytes)
 {
-	const struct pawl_model *model = ctx;
-	size_t i;
+	const struct pawl_file_map *map = &((const struct pawl_model *)ctx)->gguf->map;
+	size_t at = (size_t)((const unsigned char *)bytes - map->bytes);
+	size_t from = at > FOLIO_BYTES ? at - FOLIO_BYTES : 0;
+	size_t to = at + (size_t)n_bytes + FOLIO_BYTES;
 
-	(void)n_bytes;
-	for (i = 0; i < model->gguf->n_tensors; i++) {
-		if (model->gguf->tensors[i].data == bytes)
-			pawl_gguf_drop(model->gguf, &model->gguf->tensors[i]);
-	}
+	if (to > map->n_bytes)
+		to = map->n_bytes;
+	pawl_file_map_drop(map, map->bytes + from, to - from);
 }
 
 static enum pawl_status

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { STRIPE_BYTES = 4 << 20 };
+
 struct entry {
 	char *name;
 	struct pawl_storage *storage;
@@ -80,10 +82,12 @@ pawl_weights_packed_bytes(struct pawl_weights *weights)
 	return bytes;
 }
 
+/* Tiles [first, end) of a matrix. */
 struct packing {
 	const struct pawl_type *type;
 	const void *rows;
 	void *dest;
+	int64_t first, end;
 };
 
 static void
@@ -92,14 +96,41 @@ pack_part(void *arg, int thread, int n_threads)
 	const struct packing *packing = arg;
 	int64_t n = packing->type->dim[0].base, k = packing->type->dim[1].base, first, last;
 
-	pawl_pool_range(
-		(n + PAWL_TILE_ROWS - 1) / PAWL_TILE_ROWS, thread, n_threads, &first, &last);
-	pawl_pack_tiles(packing->type->dtype, n, k, packing->rows, packing->dest, first, last);
+	pawl_pool_range(packing->end - packing->first, thread, n_threads, &first, &last);
+	pawl_pack_tiles(packing->type->dtype, n, k, packing->rows, packing->dest,
+		packing->first + first, packing->first + last);
 }
 
-enum pawl_status
-pawl_storage_pack(const struct pawl_storage *rows, const struct pawl_type *type,
-	struct pawl_team *team, struct pawl_storage **out, struct pawl_error *err)
+/*
+ * A stripe of the source at a time, which may then go: packing holds two copies of
+ * a stripe, not of the matrix.  source may be NULL.
+ */
+static void
+pack_stripes(
+	struct packing *packing, struct pawl_team *team, const struct pawl_weight_source *source)
+{
+	int64_t n = packing->type->dim[0].base, k = packing->type->dim[1].base;
+	int64_t n_tiles = (n + PAWL_TILE_ROWS - 1) / PAWL_TILE_ROWS;
+	int64_t tile_bytes = PAWL_TILE_ROWS * pawl_dtype_bytes(packing->type->dtype, k);
+	int64_t stripe = STRIPE_BYTES / tile_bytes + 1, at, bytes;
+
+	for (at = 0; at < n_tiles; at += stripe) {
+		packing->first = at;
+		packing->end = at + stripe < n_tiles ? at + stripe : n_tiles;
+		if (team)
+			team->run(team, pack_part, packing);
+		else
+			pack_part(packing, 0, 1);
+		bytes = packing->end < n_tiles ? stripe * tile_bytes :
+			pawl_dtype_bytes(packing->type->dtype, n * k) - at * tile_bytes;
+		if (source && source->drop)
+			source->drop(source->ctx, (const char *)packing->rows + at * tile_bytes, bytes);
+	}
+}
+
+static enum pawl_status
+pack(const struct pawl_storage *rows, const struct pawl_type *type, struct pawl_team *team,
+	const struct pawl_weight_source *source, struct pawl_storage **out, struct pawl_error *err)
 {
 	struct packing packing = {.type = type, .rows = rows->bytes};
 	enum pawl_status status;
@@ -113,11 +144,15 @@ pawl_storage_pack(const struct pawl_storage *rows, const struct pawl_type *type,
 	if (status)
 		return status;
 	packing.dest = (*out)->bytes;
-	if (team)
-		team->run(team, pack_part, &packing);
-	else
-		pack_part(&packing, 0, 1);
+	pack_stripes(&packing, team, source);
 	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_storage_pack(const struct pawl_storage *rows, const struct pawl_type *type,
+	struct pawl_team *team, struct pawl_storage **out, struct pawl_error *err)
+{
+	return pack(rows, type, team, NULL, out, err);
 }
 
 static void
@@ -156,6 +191,25 @@ borrow(struct pawl_weights *weights, const char *name, const struct pawl_type *w
 		weight.n_bytes, NULL, NULL, out, err);
 }
 
+/*
+ * A copy in place of a borrowed vector, which is given up: its few KiB are cheaper held than the
+ * pages of the source that the kernel maps around them.
+ */
+static enum pawl_status
+own(struct pawl_storage *rows, const struct pawl_weight_source *source, struct pawl_storage **out,
+	struct pawl_error *err)
+{
+	enum pawl_status status = pawl_storage_new(&rows->type, out, err);
+
+	if (!status) {
+		memcpy((*out)->bytes, rows->bytes, (size_t)rows->n_bytes);
+		if (source->drop)
+			source->drop(source->ctx, rows->bytes, rows->n_bytes);
+	}
+	pawl_storage_unref(rows);
+	return status;
+}
+
 static enum pawl_status
 make(struct pawl_weights *weights, const char *name, const struct pawl_type *type,
 	struct pawl_team *team, struct pawl_storage **out, struct pawl_error *err)
@@ -166,17 +220,16 @@ make(struct pawl_weights *weights, const char *name, const struct pawl_type *typ
 	if (status)
 		return status;
 	if (type->layout == PAWL_LAYOUT_ROWS) {
+		if (type->rank == 1)
+			return own(rows, &weights->source, out, err);
 		*out = rows;
 		return PAWL_OK;
 	}
-	status = pawl_storage_pack(rows, type, team, out, err);
-	if (!status) {
+	status = pack(rows, type, team, &weights->source, out, err);
+	if (!status)
 		weights->packed_bytes += (*out)->n_bytes;
-		if (weights->source.drop)
-			weights->source.drop(weights->source.ctx, rows->bytes, rows->n_bytes);
-	} else if (err) {
+	else if (err)
 		pawl_error_prefix(err, "weight %s", name);
-	}
 	pawl_storage_unref(rows);
 	return status;
 }

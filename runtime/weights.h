@@ -1,8 +1,9 @@
 /*
  * The weights of a model instance, bound to plans by name.
  *
- * Row-major weights are borrowed from their source.  Packed ones are made once for each (name,
- * layout) and shared by all plans of the instance; the source is told that its pages may go.
+ * Row-major matrices are borrowed from their source, vectors copied.  Packed ones and copies are
+ * made once for each (name, layout) and shared by all plans of the instance; the source is told
+ * that its pages may go.
  * Reference-counted, any thread.  The identity of an instance is part of the shape key: changing
  * weight bytes under a live session is the caller's mistake and is not noticed.
  */
@@ -28,7 +29,7 @@ struct pawl_weight_source {
 	/* PAWL_INVALID_FILE or PAWL_INVALID_ARGUMENT when there is none of that name. */
 	enum pawl_status (*find)(
 		void *ctx, const char *name, struct pawl_weight *out, struct pawl_error *err);
-	/* The pages of these bytes are not needed soon.  May be NULL. */
+	/* Part of a weight that has been packed or copied: its pages are not needed soon.  May be NULL. */
 	void (*drop)(void *ctx, const void *bytes, int64_t n_bytes);
 };
 

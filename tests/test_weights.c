@@ -6,6 +6,7 @@
 #include "tests/decoding.h"
 #include "tests/suites.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static struct pawl_tiny_model *model;
@@ -63,6 +64,102 @@ START_TEST(rows_are_borrowed)
 	ck_assert_int_eq(pawl_tiny_model_drops(model), 0);
 	pawl_storage_unref(a);
 	pawl_storage_unref(b);
+}
+END_TEST
+
+START_TEST(vectors_are_copied)
+{
+	const int64_t n = 64;
+	struct pawl_type type = pawl_type_make(PAWL_DTYPE_F32, 1, &n);
+	struct pawl_storage *a = bind("blk.0.attn_norm.weight", type, NULL);
+	struct pawl_storage *b = bind("blk.0.attn_norm.weight", type, NULL);
+
+	ck_assert_ptr_eq(a, b);
+	ck_assert_ptr_nonnull(a->block.bytes);
+	ck_assert_int_eq(a->n_bytes, 256);
+	ck_assert_int_eq(pawl_tiny_model_drops(model), 1);
+	pawl_storage_unref(a);
+	pawl_storage_unref(b);
+}
+END_TEST
+
+/* A source of one matrix that takes more than one stripe, and of a vector. */
+struct striped {
+	uint8_t *bytes;
+	int64_t n_bytes, n_dropped;
+	int n_drops;
+};
+
+enum { STRIPED_N = 4113, STRIPED_K = 1056 };
+
+static enum pawl_status
+find_striped(void *ctx, const char *name, struct pawl_weight *out, struct pawl_error *error)
+{
+	const struct striped *s = ctx;
+
+	(void)error;
+	*out = (struct pawl_weight){.bytes = s->bytes, .n_bytes = s->n_bytes};
+	if (!strcmp(name, "vector")) {
+		*out = (struct pawl_weight){.bytes = s->bytes, .n_bytes = 4 * 64,
+			.dtype = PAWL_DTYPE_I32, .rank = 1, .dim = {64}};
+		return PAWL_OK;
+	}
+	out->dtype = PAWL_DTYPE_Q8_0;
+	out->rank = 2;
+	out->dim[0] = STRIPED_N;
+	out->dim[1] = STRIPED_K;
+	return PAWL_OK;
+}
+
+/* Ranges come in order, without a gap. */
+static void
+drop_striped(void *ctx, const void *bytes, int64_t n_bytes)
+{
+	struct striped *s = ctx;
+
+	ck_assert_ptr_eq(bytes, s->bytes + s->n_dropped);
+	s->n_dropped += n_bytes;
+	s->n_drops++;
+}
+
+START_TEST(stripes_make_the_whole)
+{
+	struct pawl_type packed = matrix(PAWL_DTYPE_Q8_0, STRIPED_N, STRIPED_K, PAWL_LAYOUT_TILE16);
+	struct striped s = {.n_bytes = pawl_dtype_bytes(PAWL_DTYPE_Q8_0, (int64_t)STRIPED_N * STRIPED_K)};
+	struct pawl_weight_source source = {&s, find_striped, drop_striped};
+	int64_t n = 64, bytes = pawl_pack_bytes(PAWL_DTYPE_Q8_0, STRIPED_N, STRIPED_K), i;
+	struct pawl_type vector = pawl_type_make(PAWL_DTYPE_I32, 1, &n);
+	struct pawl_storage *storage;
+	struct pawl_weights *striped;
+	struct pawl_pool *pool;
+	uint8_t *wanted = malloc((size_t)bytes);
+
+	s.bytes = malloc((size_t)s.n_bytes);
+	ck_assert(s.bytes && wanted);
+	for (i = 0; i < s.n_bytes; i++)
+		s.bytes[i] = (uint8_t)(i * 131 >> 3);
+	ck_assert_int_eq(pawl_weights_new(&source, &striped, &err), PAWL_OK);
+	ck_assert_int_eq(pawl_pool_new(2, &pool, &err), PAWL_OK);
+	ck_assert_int_eq(pawl_weights_bind(striped, "matrix", &packed, pawl_pool_team(pool), &storage,
+				 &err),
+		PAWL_OK);
+	ck_assert_int_eq(s.n_dropped, s.n_bytes);
+	ck_assert_int_gt(s.n_drops, 1);
+	pawl_pack_tiles(PAWL_DTYPE_Q8_0, STRIPED_N, STRIPED_K, s.bytes, wanted, 0,
+		(STRIPED_N + PAWL_TILE_ROWS - 1) / PAWL_TILE_ROWS);
+	ck_assert_int_eq(memcmp(storage->bytes, wanted, (size_t)bytes), 0);
+	pawl_storage_unref(storage);
+
+	s.n_dropped = 0;
+	ck_assert_int_eq(pawl_weights_bind(striped, "vector", &vector, NULL, &storage, &err), PAWL_OK);
+	ck_assert_ptr_ne(storage->bytes, s.bytes);
+	ck_assert_int_eq(memcmp(storage->bytes, s.bytes, 4 * 64), 0);
+	ck_assert_int_eq(s.n_dropped, 4 * 64);
+	pawl_storage_unref(storage);
+	pawl_weights_unref(striped);
+	pawl_pool_free(pool);
+	free(s.bytes);
+	free(wanted);
 }
 END_TEST
 
@@ -170,6 +267,8 @@ pawl_weights_suite(void)
 
 	tcase_add_checked_fixture(tcase, begin, end);
 	tcase_add_test(tcase, rows_are_borrowed);
+	tcase_add_test(tcase, vectors_are_copied);
+	tcase_add_test(tcase, stripes_make_the_whole);
 	tcase_add_test(tcase, packed_once_and_shared);
 	tcase_add_test(tcase, a_storage_outlives_its_weights);
 	tcase_add_test(tcase, what_the_source_does_not_have);
