@@ -83,7 +83,7 @@ eval_planned(struct eval *e, struct pawl_error *err)
 	return status ? status : write_row(e, e->n - 1, logits, err);
 }
 
-/* Nothing that is there already is touched for ids that cannot be evaluated, nor the model itself. */
+/* For ids that cannot be evaluated no file is touched, and the model never is. */
 static enum pawl_status
 check_before_writing(const struct eval *e, bool *is_new, struct pawl_error *err)
 {
