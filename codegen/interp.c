@@ -3,6 +3,7 @@
 #include "codegen/ref_ops.h"
 #include "ir/fpenv.h"
 #include "passes/step.h"
+#include "passes/view.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -277,6 +278,27 @@ reserve_scratch(struct pawl_interp *interp, int64_t bytes, struct pawl_error *er
 	return PAWL_OK;
 }
 
+/* Ids that are there before the run must have rows; those that are computed need not. */
+static enum pawl_status
+check_ids(const struct pawl_interp *interp, const struct pawl_node *gather, struct pawl_error *err)
+{
+	const struct pawl_node *table = pawl_node_input(gather, 0), *ids = pawl_node_input(gather, 1);
+	const struct pawl_tensor *list = &interp->values[ids->id].tensor;
+	int64_t n_rows = table->type.dim[0].base, i;
+
+	if (pawl_node_base(ids)->op != PAWL_OP_CONST)
+		return PAWL_OK;
+	for (i = 0; i < list->dim[0]; i++) {
+		int64_t id = pawl_tensor_load_i64(list, i);
+
+		if (id < 0 || id >= n_rows)
+			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+				"id %" PRId64 " at %" PRId64 " is no row of a table of %" PRId64,
+				id, i, n_rows);
+	}
+	return PAWL_OK;
+}
+
 static enum pawl_status
 compute(struct pawl_interp *interp, const struct pawl_node *node, struct pawl_error *err)
 {
@@ -300,6 +322,8 @@ compute(struct pawl_interp *interp, const struct pawl_node *node, struct pawl_er
 	status = resolve(interp, node, PAWL_LAYOUT_ROWS, wide, &bytes, err);
 	if (!status)
 		status = own_memory(value, bytes, err);
+	if (!status && node->op == PAWL_OP_GATHER)
+		status = check_ids(interp, node, err);
 	if (!status)
 		status = reserve_scratch(interp,
 			pawl_ref_scratch_bytes(node->op, inputs, node->n_inputs, &value->tensor),

@@ -41,8 +41,8 @@ enum pawl_status pawl_interp_set_symbol(
 	struct pawl_interp *interp, const char *name, int64_t value, struct pawl_error *err);
 
 /*
- * PAWL_INVALID_ARGUMENT: a const is unbound or bound to too few bytes; a negative start or an
- * id out of range.  PAWL_SYMBOL: a symbol is unbound.  PAWL_CAPACITY: a start or row beyond its
+ * PAWL_INVALID_ARGUMENT: a const is unbound or bound to too few bytes; a negative start; an id of
+ * a const out of range.  PAWL_SYMBOL: a symbol is unbound.  PAWL_CAPACITY: a start or row beyond its
  * destination.  PAWL_INVALID_GRAPH: a kv value is written twice, or something through a view.
  * PAWL_UNSUPPORTED: a quantize in exact mode.
  */

@@ -23,7 +23,7 @@ enum pawl_status pawl_ref_program_check(
  * the environment of ir/fpenv.h.
  *
  * PAWL_SYMBOL: a symbol out of range or not divisible.  PAWL_CAPACITY: a start or index beyond
- * the limit of an access.  PAWL_INVALID_ARGUMENT: a negative start, an id out of range.
+ * the limit of an access.  PAWL_INVALID_ARGUMENT: a negative start.
  * Symbols and every start that no step of the program computes are checked before anything
  * is written.
  */

@@ -1,5 +1,7 @@
 #include "runtime/index_check.h"
 
+#include "codegen/ref_attend.h"
+#include "codegen/tensor.h"
 #include "runtime/memory.h"
 
 #include <inttypes.h>
@@ -9,15 +11,25 @@ struct collect {
 	const struct pawl_program *program;
 	struct pawl_index_check *items; /* NULL while counting */
 	int32_t n;
+	bool *is_written; /* n_slots: by a step up to the present one */
 };
+
+static bool
+is_same_place(const struct pawl_access *a, const struct pawl_access *b, int rank)
+{
+	return a->dtype == b->dtype && a->layout == b->layout && a->pos_dim == b->pos_dim &&
+	       a->pos0 == b->pos0 && a->width == b->width &&
+	       (rank == 0 || a->stride[0] == b->stride[0]);
+}
 
 static bool
 is_same(const struct pawl_index_check *a, const struct pawl_index_check *b)
 {
-	return a->slot == b->slot && a->at == b->at && a->sym == b->sym && a->dtype == b->dtype &&
-	       a->is_list == b->is_list && a->may_skip == b->may_skip && a->wraps == b->wraps &&
-	       a->of_state == b->of_state && pawl_dim_equal(a->extent, b->extent) &&
-	       a->limit == b->limit;
+	return a->slot == b->slot && a->at == b->at && a->sym == b->sym &&
+	       pawl_type_equal(&a->type, &b->type) &&
+	       is_same_place(&a->access, &b->access, a->type.rank) && a->may_skip == b->may_skip &&
+	       a->wraps == b->wraps && a->of_state == b->of_state &&
+	       pawl_dim_equal(a->extent, b->extent) && a->limit == b->limit;
 }
 
 static void
@@ -32,71 +44,64 @@ add(struct collect *c, const struct pawl_index_check *check)
 	c->n++;
 }
 
-/*
- * Fills in where the index comes from.  *is_known becomes false for a literal, which is checked
- * here, and for a list computed by the program, which the target bounds by construction.
- */
+/* Adds a check of the index in argument arg of the step, unless the program computes it. */
 static enum pawl_status
-locate(const struct pawl_program *program, const struct pawl_step *step, int32_t arg,
-	struct pawl_index_check *check, bool *is_known, struct pawl_error *err)
+add_stored(struct collect *c, const struct pawl_step *step, int32_t arg,
+	struct pawl_index_check *check, struct pawl_error *err)
 {
 	const struct pawl_arg *a = &step->args[arg];
-	const struct pawl_slot *slot = &program->slots[a->slot];
+	const struct pawl_slot *slot = &c->program->slots[a->slot];
 
-	*is_known = false;
-	if (slot->role == PAWL_SLOT_DATA) {
-		check->slot = a->slot;
-		check->at = a->offset;
-		*is_known = true;
-		return PAWL_OK;
-	}
-	if (slot->role == PAWL_SLOT_LITERAL && slot->n_values == 1) {
-		double start = slot->values[0];
-		int64_t extent = check->is_list ? 1 : check->extent.base;
+	check->slot = a->slot;
+	check->at = a->offset;
+	if (slot->role != PAWL_SLOT_TEMP && slot->role != PAWL_SLOT_OUTPUT &&
+		!c->is_written[a->slot])
+		add(c, check);
+	else if (check->type.rank == 0 || check->of_state)
+		return pawl_fail(err, PAWL_UNSUPPORTED,
+			"step %s: the start in %s is computed by the program, neither a const nor "
+			"a symbol",
+			step->name, slot->name ? slot->name : "a temporary");
+	return PAWL_OK;
+}
 
-		if ((start < 0 && !check->may_skip) ||
-			(!check->wraps && start + (double)extent > (double)check->limit))
-			return pawl_fail(err, PAWL_INVALID_GRAPH,
-				"step %s: index %" PRId64 " is outside 0 to %" PRId64, step->name,
-				(int64_t)start, check->limit);
-		return PAWL_OK;
-	}
-	if (check->is_list && !check->of_state)
-		return PAWL_OK;
-	return pawl_fail(err, PAWL_UNSUPPORTED,
-		"step %s: the start in %s is neither a data const nor a symbol", step->name,
-		slot->name ? slot->name : "a temporary");
+static const char *
+name_of(const struct pawl_step *step, const struct pawl_step_op *op)
+{
+	return *op->name ? op->name : step->name;
 }
 
 static enum pawl_status
-add_access(struct collect *c, const struct pawl_step *step, const struct pawl_access *access,
-	const struct pawl_type *type, struct pawl_error *err)
+add_access(struct collect *c, const struct pawl_step *step, const struct pawl_step_op *op,
+	const struct pawl_access *access, const struct pawl_type *type, struct pawl_error *err)
 {
 	struct pawl_index_check check = {
+		.op = name_of(step, op),
 		.slot = -1,
 		.sym = access->at_sym,
-		.dtype = PAWL_DTYPE_I64,
-		.is_list = access->at_rows,
+		.access = {.dtype = PAWL_DTYPE_I64, .layout = PAWL_LAYOUT_ROWS, .stride = {1}},
+		.type = {.dtype = PAWL_DTYPE_I64},
 		.may_skip = access->at_rows,
 		.wraps = access->modulus > 0,
 		.of_state = true,
+		.extent = pawl_dim_const(1),
 		.limit = access->limit,
 	};
-	bool is_known = true;
-	enum pawl_status status;
 
 	if (access->at_dim < 0)
 		return PAWL_OK;
-	check.extent = type->dim[access->at_dim];
-	if (access->at_arg >= 0) {
-		check.sym = -1;
-		status = locate(c->program, step, access->at_arg, &check, &is_known, err);
-		if (status)
-			return status;
+	if (access->at_rows) {
+		check.type.rank = 1;
+		check.type.dim[0] = type->dim[access->at_dim];
+	} else {
+		check.extent = type->dim[access->at_dim];
 	}
-	if (is_known)
+	if (access->at_arg < 0) {
 		add(c, &check);
-	return PAWL_OK;
+		return PAWL_OK;
+	}
+	check.sym = -1;
+	return add_stored(c, step, access->at_arg, &check, err);
 }
 
 /* Rows of a table chosen by ids; the position of an attention, which clips what lies beyond k. */
@@ -104,33 +109,24 @@ static enum pawl_status
 add_op(struct collect *c, const struct pawl_step *step, const struct pawl_step_op *op,
 	struct pawl_error *err)
 {
-	struct pawl_index_check check = {.slot = -1, .sym = -1};
+	struct pawl_index_check check = {
+		.op = name_of(step, op), .sym = -1, .extent = pawl_dim_const(1)};
 	const struct pawl_operand *index;
-	bool is_known;
-	enum pawl_status status;
 
 	if (op->op == PAWL_OP_GATHER) {
 		index = &op->inputs[1];
-		check.is_list = true;
-		check.extent = pawl_dim_const(1);
-		for (int i = 0; i < index->type.rank; i++)
-			if (index->type.dim[i].factor || check.extent.base == 1)
-				check.extent = index->type.dim[i];
 		check.limit = op->inputs[0].type.dim[0].base;
 	} else if (op->op == PAWL_OP_ATTENTION) {
 		index = &op->inputs[3];
-		check.wraps = true;
-		check.extent = op->inputs[0].type.dim[0];
+		check.limit = PAWL_ATTEND_MOST + 1;
 	} else {
 		return PAWL_OK;
 	}
 	if (index->value >= 0)
 		return PAWL_OK;
-	check.dtype = index->access.dtype;
-	status = locate(c->program, step, index->access.arg, &check, &is_known, err);
-	if (!status && is_known)
-		add(c, &check);
-	return status;
+	check.type = index->type;
+	check.access = index->access;
+	return add_stored(c, step, index->access.arg, &check, err);
 }
 
 static enum pawl_status
@@ -138,19 +134,23 @@ collect(struct collect *c, struct pawl_error *err)
 {
 	enum pawl_status status = PAWL_OK;
 
+	memset(c->is_written, 0, (size_t)c->program->n_slots * sizeof(*c->is_written));
 	for (int32_t s = 0; s < c->program->n_steps; s++) {
 		const struct pawl_step *step = &c->program->steps[s];
 
+		for (int32_t i = 0; i < step->n_args; i++)
+			if (step->args[i].written)
+				c->is_written[step->args[i].slot] = true;
 		for (int32_t i = 0; i < step->n_ops; i++) {
 			const struct pawl_step_op *op = &step->ops[i];
 
 			status = add_op(c, step, op, err);
 			for (int32_t j = 0; j < op->n_inputs && !status; j++)
 				if (op->inputs[j].value < 0)
-					status = add_access(c, step, &op->inputs[j].access,
+					status = add_access(c, step, op, &op->inputs[j].access,
 						&op->inputs[j].type, err);
 			for (int32_t j = 0; j < op->n_outs && !status; j++)
-				status = add_access(c, step, &op->outs[j], &op->type, err);
+				status = add_access(c, step, op, &op->outs[j], &op->type, err);
 			if (status)
 				return status;
 		}
@@ -163,78 +163,84 @@ pawl_index_checks(const struct pawl_program *program, struct pawl_index_check **
 	struct pawl_error *err)
 {
 	struct collect c = {.program = program};
-	enum pawl_status status = collect(&c, err);
+	enum pawl_status status;
 
-	if (status)
-		return status;
-	c.items = pawl_memory_zalloc((size_t)c.n, sizeof(*c.items));
-	if (!c.items)
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %d index checks", c.n);
-	c.n = 0;
+	c.is_written = pawl_memory_zalloc((size_t)program->n_slots, sizeof(*c.is_written));
+	if (!c.is_written)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %d slots",
+			program->n_slots);
 	status = collect(&c, err);
-	if (status) {
-		pawl_memory_free(c.items);
-		return status;
+	if (!status) {
+		c.items = pawl_memory_zalloc((size_t)c.n, sizeof(*c.items));
+		if (!c.items)
+			status = pawl_fail(
+				err, PAWL_OUT_OF_MEMORY, "no memory for %d index checks", c.n);
 	}
-	*out = c.items;
-	*n = c.n;
-	return PAWL_OK;
+	if (!status) {
+		c.n = 0;
+		status = collect(&c, err);
+		*out = c.items;
+		*n = c.n;
+	}
+	pawl_memory_free(c.is_written);
+	return status;
 }
 
 static int64_t
-load(enum pawl_dtype dtype, const void *bytes, int64_t i)
+extent_of(struct pawl_dim dim, const int64_t *symbols)
 {
-	if (dtype == PAWL_DTYPE_I64) {
-		int64_t value;
+	return dim.factor ? dim.base + dim.factor * symbols[dim.sym] : dim.base;
+}
 
-		memcpy(&value, (const char *)bytes + i * 8, sizeof(value));
-		return value;
-	}
-	if (dtype == PAWL_DTYPE_U32) {
-		uint32_t value;
+static enum pawl_status
+check_start(const struct pawl_index_check *check, const char *name, int64_t start,
+	const int64_t *symbols, struct pawl_error *err)
+{
+	int64_t extent = extent_of(check->extent, symbols);
 
-		memcpy(&value, (const char *)bytes + i * 4, sizeof(value));
-		return value;
-	}
-	int32_t value;
-
-	memcpy(&value, (const char *)bytes + i * 4, sizeof(value));
-	return value;
+	if (start < 0)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"%s: %s is %" PRId64 ", a start is not negative", check->op, name, start);
+	if (!check->wraps && start > check->limit - extent)
+		return pawl_fail(err, check->of_state ? PAWL_CAPACITY : PAWL_INVALID_ARGUMENT,
+			"%s: %s is %" PRId64 ": %" PRId64
+			" more would go beyond the capacity of %" PRId64,
+			check->op, name, start, extent, check->limit);
+	return PAWL_OK;
 }
 
 enum pawl_status
 pawl_index_check_run(const struct pawl_index_check *check, const struct pawl_program *program,
 	const void *bytes, const int64_t *symbols, struct pawl_error *err)
 {
-	enum pawl_status beyond = check->of_state ? PAWL_CAPACITY : PAWL_INVALID_ARGUMENT;
-	const char *name = check->slot >= 0 ? program->slots[check->slot].name
-					    : program->symbols[check->sym].name;
-	int64_t extent = check->extent.base;
+	const struct pawl_access *access = &check->access;
+	struct pawl_tensor list = {.rank = check->type.rank, .at_dim = -1};
+	const char *name;
 
-	if (check->extent.factor)
-		extent += check->extent.factor * symbols[check->extent.sym];
-	if (!check->is_list) {
-		int64_t start = check->slot >= 0
-					? load(check->dtype, (const char *)bytes + check->at, 0)
-					: symbols[check->sym];
-
-		if (start < 0)
-			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-				"%s is %" PRId64 ", a start is not negative", name, start);
-		if (!check->wraps && start > check->limit - extent)
-			return pawl_fail(err, beyond,
-				"%s is %" PRId64 ": %" PRId64
-				" more would go beyond the capacity of %" PRId64,
-				name, start, extent, check->limit);
-		return PAWL_OK;
-	}
-	for (int64_t i = 0; i < extent; i++) {
-		int64_t index = load(check->dtype, (const char *)bytes + check->at, i);
+	if (check->slot < 0)
+		return check_start(check, program->symbols[check->sym].name,
+			symbols[check->sym], symbols, err);
+	name = program->slots[check->slot].name;
+	if (!*name)
+		name = pawl_slot_role_name(program->slots[check->slot].role);
+	list.data = (char *)(uintptr_t)bytes + check->at;
+	list.dtype = access->dtype;
+	list.layout = access->layout;
+	list.pos_dim = access->layout == PAWL_LAYOUT_K16 ? access->pos_dim : -1;
+	list.pos0 = access->pos0;
+	list.width = access->width;
+	if (list.rank == 0)
+		return check_start(check, name, pawl_tensor_load_i64(&list, 0), symbols, err);
+	list.dim[0] = extent_of(check->type.dim[0], symbols);
+	list.stride[0] = access->stride[0];
+	for (int64_t i = 0; i < list.dim[0]; i++) {
+		int64_t index = pawl_tensor_load_i64(&list, i);
 
 		if (index >= check->limit || (index < 0 && !check->may_skip))
-			return pawl_fail(err, beyond,
-				"%s[%" PRId64 "] is %" PRId64 ", outside 0 to %" PRId64, name, i,
-				index, check->limit - 1);
+			return pawl_fail(err,
+				check->of_state ? PAWL_CAPACITY : PAWL_INVALID_ARGUMENT,
+				"%s: %s[%" PRId64 "] is %" PRId64 ", outside 0 to %" PRId64,
+				check->op, name, i, index, check->limit - 1);
 	}
 	return PAWL_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * Dynamic indices of a plan: every place where a value bound at run time chooses an address.  They
- * are checked before a run, so that a run that would leave its bounds writes nothing at all.
+ * Dynamic indices of a plan: every place where a value chooses an address.  They are checked before
+ * a run, so that a run that would leave its bounds writes nothing at all.
  */
 #ifndef PAWL_RUNTIME_INDEX_CHECK_H
 #define PAWL_RUNTIME_INDEX_CHECK_H
@@ -9,30 +9,35 @@
 #include "passes/step.h"
 
 struct pawl_index_check {
-	int32_t slot; /* data slot that holds the index or indices, -1: symbol `sym` */
-	int64_t at;   /* byte offset in the slot */
+	const char *op; /* of the nodes that use it, or of their step; the program's */
+	int32_t slot;   /* that holds the index or indices, -1: symbol `sym` */
+	int64_t at;     /* byte offset in the slot */
 	int32_t sym;
-	enum pawl_dtype dtype;
-	bool is_list;  /* one index per element of `extent`, else extent elements from one start on
-			*/
+	/* How the indices lie in the slot: a number, or a list, through whatever views there are. */
+	struct pawl_type type;
+	struct pawl_access access;
 	bool may_skip; /* a negative index of a list is allowed (nothing is written) */
 	bool wraps;    /* start modulo a ring: only its sign is checked */
 	bool of_state; /* beyond the limit is PAWL_CAPACITY, else PAWL_INVALID_ARGUMENT */
-	struct pawl_dim extent;
+	struct pawl_dim extent; /* of what goes from a start on; a list's are 1 each */
 	int64_t limit;
 };
 
 /*
- * All dynamic indices of a program, malloc'ed by runtime/memory.h, duplicates left out.
- * PAWL_UNSUPPORTED for a start that is computed by the program itself, which nobody could check
- * beforehand; PAWL_INVALID_GRAPH for a constant start beyond its limit.
+ * All dynamic indices of a program that are known before it runs: symbols, and what lies in data,
+ * weight, literal and kv consts as long as no step up to the one that uses it writes there.
+ * Malloc'ed by runtime/memory.h, duplicates left out.
+ *
+ * Ids of a gather that the program computes are not checked: one without a row gives NaN
+ * (docs/arithmetic.md, Indices).  PAWL_UNSUPPORTED for a start or row list of a write, or an offset
+ * of an attention, that the program computes: nobody could check it beforehand.
  */
 enum pawl_status pawl_index_checks(const struct pawl_program *program,
 	struct pawl_index_check **out, int32_t *n, struct pawl_error *err);
 
 /*
- * bytes: what the data slot holds in this run (unused for symbols); symbols: values of all symbols.
- * The message names the slot or symbol, the start, the extent and the limit.
+ * bytes: what the slot holds in this run (unused for symbols); symbols: values of all symbols.
+ * The message names the op, the slot or symbol, the index, and the extent and limit.
  */
 enum pawl_status pawl_index_check_run(const struct pawl_index_check *check,
 	const struct pawl_program *program, const void *bytes, const int64_t *symbols,

@@ -243,7 +243,7 @@ START_TEST(rows_by_index)
 	index[0] = 1;
 	index[1] = 4;
 	ck_assert_int_eq(pawl_realize_one(context, graph, NULL, &out, &err), PAWL_CAPACITY);
-	ck_assert_str_eq(err.text, "index[1] is 4, outside 0 to 3");
+	ck_assert_str_eq(err.text, "write_rows: index[1] is 4, outside 0 to 3");
 	for (int i = 0; i < 8; i++)
 		ck_assert_float_eq(x[i], 0);
 	index[0] = -1;
