@@ -75,6 +75,19 @@ tool opt --exec exact,input "$graph"
 check "bits that differ are a failure" test $status = 1
 check "which says so" grep -q '^pawl opt: exact and input differ in [0-9]* values$' "$dir/err"
 check "and by how much" grep -q 'elements, [0-9]* differ, first at [0-9]*, by at most [0-9]' "$dir/out"
+cat >"$dir/nan.pawl" <<'PAWL'
+pawl 1
+graph @nan stage values {
+  %x = const {role = data} : f32[7]
+  %a = scale %x {scale = 1e+30} : f32[7]
+  %b = mul %a, %a : f32[7]
+  %c = sub %b, %b : f32[7]
+  output %c
+}
+PAWL
+tool opt --exec exact,input --within 1e18 "$dir/nan.pawl"
+check "a nan is never near" test $status = 1
+check "and is called one" grep -q ' 7 differ, first at 0, 7 nan in one of the two$' "$dir/out"
 refused 1 'no target_none.so' opt --exec interp,none "$graph"
 refused 1 'does not fit the stage' opt --passes form-groups "$graph"
 

@@ -157,10 +157,14 @@ print_comparison(
 			printf("same bits\n");
 			continue;
 		}
+		printf("%" PRId64 " differ, first at %" PRId64, d.n, d.first);
+		if (d.n_nan)
+			printf(", %" PRId64 " nan in one of the two", d.n_nan);
 		pawl_print_double(max, sizeof(max), d.max);
-		printf("%" PRId64 " differ, first at %" PRId64 ", by at most %s\n", d.n, d.first,
-			max);
-		n_different += !(d.max <= opt->within) || opt->within == 0;
+		if (d.n_nan < d.n)
+			printf(", by at most %s", max);
+		printf("\n");
+		n_different += d.n_nan > 0 || !(d.max <= opt->within) || opt->within == 0;
 	}
 	return n_different;
 }

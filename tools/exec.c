@@ -340,8 +340,10 @@ pawl_exec_compare(const struct pawl_exec_value *a, const struct pawl_exec_value 
 		if (!out.n++)
 			out.first = i;
 		distance = fabs(a->x[i] - b->x[i]);
-		if (!(distance <= out.max))
-			out.max = isfinite(distance) ? distance : INFINITY;
+		if (isnan(distance))
+			out.n_nan++;
+		else
+			out.max = fmax(out.max, distance);
 	}
 	return out;
 }

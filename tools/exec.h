@@ -35,7 +35,8 @@ void pawl_exec_result_release(struct pawl_exec_result *result);
 struct pawl_exec_difference {
 	int64_t n;     /* elements that are not the same */
 	int64_t first; /* of them */
-	double max;    /* |a - b|; infinite where one of two is not finite */
+	int64_t n_nan; /* of them, one of two is NaN */
+	double max;    /* |a - b| of the others; infinite where one of two is */
 };
 
 /* By the rule of pawl_eval_same() for elements that are f32 numbers.  Both of one length. */
