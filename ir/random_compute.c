@@ -1,4 +1,5 @@
 /* Random elementwise chains, norms, matmuls, casts, and what simplification removes. */
+#include "ir/eval.h"
 #include "ir/random_parts.h"
 
 #include <math.h>
@@ -26,16 +27,50 @@ away_from_zero(struct pawl_random *r, struct pawl_node *x)
 	return pawl_random_op2(r, PAWL_OP_ADD, magnitude, splat_like(r, magnitude, 1));
 }
 
+/* The elementwise ops of n_inputs, commutative ones twice; ops has room for 2 PAWL_N_OPS. */
+static int
+list_elementwise(int n_inputs, int64_t *ops)
+{
+	enum pawl_scalar scalar;
+	enum pawl_op op;
+	int n = 0;
+
+	for (op = 0; op < PAWL_N_OPS; op++) {
+		if (pawl_op_info(op)->max_inputs != n_inputs ||
+			(!pawl_op_scalar(op, &scalar) && op != PAWL_OP_SCALE))
+			continue;
+		ops[n++] = op;
+		if (pawl_op_has(op, PAWL_OPF_COMM))
+			ops[n++] = op;
+	}
+	return n;
+}
+
+/* By the values at its ends: an op that is larger between them needs a case of its own. */
+static double
+bound_after(enum pawl_op op, double bound)
+{
+	enum pawl_scalar scalar;
+	float high = (float)bound, low = -high;
+
+	if (pawl_op_scalar(op, &scalar)) {
+		bound = fmax(bound, fabsf(pawl_scalar_eval(scalar, &high)));
+		bound = fmax(bound, fabsf(pawl_scalar_eval(scalar, &low)));
+	}
+	return fmax(bound, 1);
+}
+
 static struct pawl_random_value
 add_unary(struct pawl_random *r, struct pawl_random_value x)
 {
-	static const int64_t ops[] = {PAWL_OP_NEG, PAWL_OP_ABS, PAWL_OP_SQRT, PAWL_OP_EXP,
-		PAWL_OP_TANH, PAWL_OP_SIGMOID, PAWL_OP_SILU, PAWL_OP_GELU_TANH, PAWL_OP_RELU,
-		PAWL_OP_SCALE, PAWL_OP_SOFTMAX};
 	static const int64_t eighths[] = {-12, -8, -3, 1, 4, 8, 16};
-	enum pawl_op op = (enum pawl_op)pawl_random_pick(r, ops, 11);
+	int64_t ops[2 * PAWL_N_OPS];
+	int n_ops = list_elementwise(1, ops);
+	enum pawl_op op;
 	double factor;
 
+	ops[n_ops++] = PAWL_OP_SOFTMAX;
+	op = (enum pawl_op)pawl_random_pick(r, ops, n_ops);
 	if (op == PAWL_OP_SCALE) {
 		factor = (double)pawl_random_pick(r, eighths, 7) / 8;
 		return (struct pawl_random_value){
@@ -53,7 +88,7 @@ add_unary(struct pawl_random *r, struct pawl_random_value x)
 		return (struct pawl_random_value){pawl_random_op1(r, op, x.node), 20};
 	}
 	return (struct pawl_random_value){
-		pawl_random_op1(r, op, x.node), x.bound < 1 ? 1 : x.bound};
+		pawl_random_op1(r, op, x.node), bound_after(op, x.bound)};
 }
 
 /* Something of x's dims, or that broadcasts to them. */
@@ -92,9 +127,8 @@ partner(struct pawl_random *r, struct pawl_random_value x)
 static struct pawl_random_value
 add_binary(struct pawl_random *r, struct pawl_random_value x)
 {
-	static const int64_t ops[] = {PAWL_OP_ADD, PAWL_OP_ADD, PAWL_OP_SUB, PAWL_OP_MUL,
-		PAWL_OP_MUL, PAWL_OP_DIV, PAWL_OP_MAX, PAWL_OP_MIN};
-	enum pawl_op op = (enum pawl_op)pawl_random_pick(r, ops, 8);
+	int64_t ops[2 * PAWL_N_OPS];
+	enum pawl_op op = (enum pawl_op)pawl_random_pick(r, ops, list_elementwise(2, ops));
 	struct pawl_random_value y = partner(r, x);
 	bool swapped = op != PAWL_OP_DIV && pawl_random_chance(r, 40);
 	double bound = x.bound + y.bound;
