@@ -1,6 +1,7 @@
 /* What the ops mean, in f64: the oracle that measures what a plan's arithmetic costs. */
 #include "codegen/exact_ops.h"
 
+#include "ir/eval.h"
 #include "ir/half.h"
 
 #include <math.h>
@@ -13,41 +14,48 @@ enum { PIECE = 256 };
 #define GELU_CUBIC 0.044715
 
 static double
-evaluate(enum pawl_op op, const struct pawl_attrs *attrs, double x, double y)
+evaluate(enum pawl_scalar scalar, double x, double y)
 {
-	/* The elementwise ops; a switch over all ops would name every other one here again. */
-	if (op == PAWL_OP_NEG)
-		return -x;
-	if (op == PAWL_OP_ABS)
-		return fabs(x);
-	if (op == PAWL_OP_SQRT)
-		return sqrt(x);
-	if (op == PAWL_OP_EXP)
-		return exp(x);
-	if (op == PAWL_OP_TANH)
-		return tanh(x);
-	if (op == PAWL_OP_SIGMOID)
-		return 1.0 / (1.0 + exp(-x));
-	if (op == PAWL_OP_SILU)
-		return x / (1.0 + exp(-x));
-	if (op == PAWL_OP_GELU_TANH)
-		return 0.5 * x * (1.0 + tanh(GELU_SLOPE * (x + GELU_CUBIC * x * x * x)));
-	if (op == PAWL_OP_RELU)
-		return 0.0 > x ? 0.0 : x;
-	if (op == PAWL_OP_SCALE)
-		return x * attrs->scale;
-	if (op == PAWL_OP_ADD)
+	switch (scalar) {
+	case PAWL_SCALAR_ADD:
 		return x + y;
-	if (op == PAWL_OP_SUB)
+	case PAWL_SCALAR_SUB:
 		return x - y;
-	if (op == PAWL_OP_MUL)
+	case PAWL_SCALAR_MUL:
 		return x * y;
-	if (op == PAWL_OP_DIV)
+	case PAWL_SCALAR_DIV:
 		return x / y;
-	if (op == PAWL_OP_MAX)
+	case PAWL_SCALAR_MAX:
 		return x > y ? x : y;
-	if (op == PAWL_OP_MIN)
+	case PAWL_SCALAR_MIN:
 		return x < y ? x : y;
+	case PAWL_SCALAR_NEG:
+		return -x;
+	case PAWL_SCALAR_ABS:
+		return fabs(x);
+	case PAWL_SCALAR_SQRT:
+		return sqrt(x);
+	case PAWL_SCALAR_RELU:
+		return 0.0 > x ? 0.0 : x;
+	case PAWL_SCALAR_EXP:
+		return exp(x);
+	case PAWL_SCALAR_SIGMOID:
+		return 1.0 / (1.0 + exp(-x));
+	case PAWL_SCALAR_SILU:
+		return x / (1.0 + exp(-x));
+	case PAWL_SCALAR_TANH:
+		return tanh(x);
+	case PAWL_SCALAR_GELU_TANH:
+		return 0.5 * x * (1.0 + tanh(GELU_SLOPE * (x + GELU_CUBIC * x * x * x)));
+	/* No op's meaning. */
+	case PAWL_SCALAR_FMA:
+	case PAWL_SCALAR_SQUARE:
+	case PAWL_SCALAR_RNE:
+	case PAWL_SCALAR_ROUND_F16:
+	case PAWL_SCALAR_ROUND_BF16:
+	case PAWL_N_SCALARS:
+		break;
+	}
 	return NAN;
 }
 
@@ -55,17 +63,22 @@ enum pawl_status
 pawl_exact_map(enum pawl_op op, const struct pawl_ref_call *call)
 {
 	int64_t rows = pawl_tensor_rows(call->out), length = pawl_tensor_row_length(call->out);
-	double x[2][PIECE] = {{0}}, z[PIECE];
+	enum pawl_scalar scalar = PAWL_SCALAR_MUL;
+	double x[2][PIECE], z[PIECE], other = 0.0;
 	int64_t row, first, n, i;
 	int j;
 
+	if (!pawl_op_scalar(op, &scalar))
+		other = call->attrs->scale; /* of op scale, a product with it */
+	for (i = 0; i < PIECE; i++)
+		x[1][i] = other;
 	for (row = 0; row < rows; row++) {
 		for (first = 0; first < length; first += n) {
 			n = length - first < PIECE ? length - first : PIECE;
 			for (j = 0; j < call->n_inputs; j++)
 				pawl_tensor_load_f64(&call->inputs[j], row, first, n, x[j]);
 			for (i = 0; i < n; i++)
-				z[i] = evaluate(op, call->attrs, x[0][i], x[1][i]);
+				z[i] = evaluate(scalar, x[0][i], x[1][i]);
 			pawl_tensor_store_f64(call->out, row, first, n, z);
 		}
 	}

@@ -165,22 +165,9 @@ pawl_exact_run(enum pawl_op op, const struct pawl_ref_call *call, struct pawl_er
 		return pawl_ref_run(op, call, err);
 	case PAWL_OP_CAST:
 		return pawl_exact_cast(call);
-	case PAWL_OP_NEG:
-	case PAWL_OP_ABS:
-	case PAWL_OP_SQRT:
-	case PAWL_OP_EXP:
-	case PAWL_OP_TANH:
-	case PAWL_OP_SIGMOID:
-	case PAWL_OP_SILU:
-	case PAWL_OP_GELU_TANH:
-	case PAWL_OP_RELU:
+#define PAWL_SCALAR_OP_ROW(id, name, arity, formula) case PAWL_OP_##id:
+#include "ir/scalar.def"
 	case PAWL_OP_SCALE:
-	case PAWL_OP_ADD:
-	case PAWL_OP_SUB:
-	case PAWL_OP_MUL:
-	case PAWL_OP_DIV:
-	case PAWL_OP_MAX:
-	case PAWL_OP_MIN:
 		return pawl_exact_map(op, call);
 	case PAWL_OP_MATMUL:
 		return pawl_exact_matmul(call);

@@ -64,28 +64,13 @@ map(const struct pawl_ref_call *call, enum pawl_scalar scalar)
 	return PAWL_OK;
 }
 
-#define MAP(id)                                                                                    \
+#define PAWL_SCALAR_OP_ROW(id, name, arity, formula)                                               \
 	enum pawl_status pawl_ref_##id(const struct pawl_ref_call *call, struct pawl_error *err)   \
 	{                                                                                          \
 		(void)err;                                                                         \
 		return map(call, PAWL_SCALAR_##id);                                                \
 	}
-
-MAP(NEG)
-MAP(ABS)
-MAP(SQRT)
-MAP(EXP)
-MAP(TANH)
-MAP(SIGMOID)
-MAP(SILU)
-MAP(GELU_TANH)
-MAP(RELU)
-MAP(ADD)
-MAP(SUB)
-MAP(MUL)
-MAP(DIV)
-MAP(MAX)
-MAP(MIN)
+#include "ir/scalar.def"
 
 enum pawl_status
 pawl_ref_SCALE(const struct pawl_ref_call *call, struct pawl_error *err)

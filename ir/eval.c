@@ -16,6 +16,21 @@ pawl_scalar_info(enum pawl_scalar scalar)
 	return &infos[scalar];
 }
 
+bool
+pawl_op_scalar(enum pawl_op op, enum pawl_scalar *out)
+{
+	/* One more than the primitive. */
+	static const int scalars[PAWL_N_OPS] = {
+#define PAWL_SCALAR_OP_ROW(id, name, arity, formula) [PAWL_OP_##id] = 1 + PAWL_SCALAR_##id,
+#include "ir/scalar.def"
+	};
+
+	if (scalars[op] == 0)
+		return false;
+	*out = (enum pawl_scalar)(scalars[op] - 1);
+	return true;
+}
+
 #define ARGUMENTS_1 x[0]
 #define ARGUMENTS_2 x[0], x[1]
 #define ARGUMENTS_3 x[0], x[1], x[2]

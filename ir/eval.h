@@ -8,7 +8,7 @@
 #ifndef PAWL_IR_EVAL_H
 #define PAWL_IR_EVAL_H
 
-#include <stdbool.h>
+#include "ir/op.h"
 
 enum pawl_scalar {
 #define PAWL_SCALAR_ROW(id, name, arity, formula) PAWL_SCALAR_##id,
@@ -25,6 +25,12 @@ struct pawl_scalar_info {
 };
 
 const struct pawl_scalar_info *pawl_scalar_info(enum pawl_scalar scalar);
+
+/*
+ * The primitive that an elementwise op is, element by element.  False for all others, also for
+ * those elementwise ops that need an attribute: copy, cast, scale.
+ */
+bool pawl_op_scalar(enum pawl_op op, enum pawl_scalar *out);
 
 /* x holds as many operands as the arity says. */
 float pawl_scalar_eval(enum pawl_scalar scalar, const float *x);

@@ -17,41 +17,6 @@
 enum { MAX_VALUES = 64 };
 
 static bool
-scalar_of(enum pawl_op op, enum pawl_scalar *out)
-{
-	static const struct {
-		enum pawl_op op;
-		enum pawl_scalar scalar;
-	} rows[] = {
-		{PAWL_OP_ADD, PAWL_SCALAR_ADD},
-		{PAWL_OP_SUB, PAWL_SCALAR_SUB},
-		{PAWL_OP_MUL, PAWL_SCALAR_MUL},
-		{PAWL_OP_DIV, PAWL_SCALAR_DIV},
-		{PAWL_OP_MAX, PAWL_SCALAR_MAX},
-		{PAWL_OP_MIN, PAWL_SCALAR_MIN},
-		{PAWL_OP_NEG, PAWL_SCALAR_NEG},
-		{PAWL_OP_ABS, PAWL_SCALAR_ABS},
-		{PAWL_OP_SQRT, PAWL_SCALAR_SQRT},
-		{PAWL_OP_EXP, PAWL_SCALAR_EXP},
-		{PAWL_OP_TANH, PAWL_SCALAR_TANH},
-		{PAWL_OP_SIGMOID, PAWL_SCALAR_SIGMOID},
-		{PAWL_OP_SILU, PAWL_SCALAR_SILU},
-		{PAWL_OP_GELU_TANH, PAWL_SCALAR_GELU_TANH},
-		{PAWL_OP_RELU, PAWL_SCALAR_RELU},
-		{PAWL_OP_SCALE, PAWL_SCALAR_MUL},
-	};
-	size_t i;
-
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (rows[i].op == op) {
-			*out = rows[i].scalar;
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool
 is_small_literal(const struct pawl_node *node)
 {
 	return node->op == PAWL_OP_CONST && node->attrs.role == PAWL_ROLE_LITERAL &&
@@ -93,7 +58,7 @@ n_results(const struct pawl_node *node)
 static bool
 compute(const struct pawl_node *node, uint32_t n, double *values)
 {
-	enum pawl_scalar scalar;
+	enum pawl_scalar scalar = PAWL_SCALAR_MUL;
 	float x[PAWL_SCALAR_MAX_ARITY];
 	uint32_t saved, i;
 	int j;
@@ -104,7 +69,7 @@ compute(const struct pawl_node *node, uint32_t n, double *values)
 		values[0] = value_at(node->inputs[0].def, 0);
 		return true;
 	}
-	if (!scalar_of(node->op, &scalar))
+	if (!pawl_op_scalar(node->op, &scalar) && node->op != PAWL_OP_SCALE)
 		return false;
 	saved = pawl_fpenv_enter();
 	for (i = 0; i < n; i++) {

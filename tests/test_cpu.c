@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "codegen/cpu_variant.h"
+#include "ir/eval.h"
 #include "ir/random.h"
 
 #include "tests/skip.h"
@@ -63,6 +64,25 @@ START_TEST(elementwise_functions)
 	      "%m = relu %l : f32[3,37]\n%n = scale %m {scale=0.3} : f32[3,37]\n"
 	      "%o = sub %n, %x : f32[3,37]\n%p = mul %o, %y : f32[3,37]\noutput %p\noutput %e\n",
 		_i);
+}
+END_TEST
+
+/* Each op of ir/ops.def that is one by itself. */
+START_TEST(every_elementwise_op)
+{
+	enum pawl_scalar scalar;
+	enum pawl_op op;
+	char text[512];
+
+	for (op = 0; op < PAWL_N_OPS; op++) {
+		if (!pawl_op_scalar(op, &scalar))
+			continue;
+		snprintf(text, sizeof(text),
+			"%%x = const {role=data} : f32[3,37]\n%%y = const {role=data} : f32[3,37]\n"
+			"%%z = %s %%x%s : f32[3,37]\n%%o = sub %%z, %%y : f32[3,37]\noutput %%o\n",
+			pawl_op_name(op), pawl_op_info(op)->max_inputs == 2 ? ", %y" : "");
+		check(text, (int)op);
+	}
 }
 END_TEST
 
@@ -306,6 +326,7 @@ pawl_cpu_suite(void)
 #ifdef PAWL_HAVE_LLVM
 	tcase_add_unchecked_fixture(tcase, load_compiler, NULL);
 	tcase_add_loop_test(tcase, elementwise_functions, 0, 3);
+	tcase_add_test(tcase, every_elementwise_op);
 	tcase_add_loop_test(tcase, casts_copies_and_strides, 0, 3);
 	tcase_add_test(tcase, ropes);
 	tcase_add_test(tcase, row_reductions);

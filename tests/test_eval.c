@@ -184,6 +184,30 @@ START_TEST(dispatch_follows_the_table)
 }
 END_TEST
 
+START_TEST(every_elementwise_op_is_a_primitive_or_has_an_attribute)
+{
+	enum pawl_scalar scalar = PAWL_N_SCALARS;
+	enum pawl_op op;
+	int n = 0;
+
+	for (op = 0; op < PAWL_N_OPS; op++) {
+		const struct pawl_op_info *info = pawl_op_info(op);
+		bool takes_attribute = op == PAWL_OP_COPY || op == PAWL_OP_CAST || op == PAWL_OP_SCALE;
+
+		ck_assert_msg(pawl_op_scalar(op, &scalar) ==
+				((info->flags & PAWL_OPF_ELEM) && !takes_attribute),
+			"%s", info->name);
+		if (!pawl_op_scalar(op, &scalar))
+			continue;
+		ck_assert_str_eq(pawl_scalar_info(scalar)->name, info->name);
+		ck_assert_int_eq(pawl_scalar_info(scalar)->arity, info->max_inputs);
+		n++;
+	}
+	ck_assert_int_gt(n, 0);
+	ck_assert(!pawl_op_scalar(PAWL_OP_SCALE, &scalar));
+}
+END_TEST
+
 START_TEST(environment_flushes_and_is_given_back)
 {
 	volatile float tiny = 0x1p-70f, least = 0x1p-149f;
@@ -322,6 +346,7 @@ pawl_eval_suite(void)
 	tcase_add_test(inside, max_and_min_return_the_second_unless_the_first_wins);
 	tcase_add_test(inside, simple_primitives);
 	tcase_add_test(inside, dispatch_follows_the_table);
+	tcase_add_test(inside, every_elementwise_op_is_a_primitive_or_has_an_attribute);
 	suite_add_tcase(suite, inside);
 	tcase_set_timeout(outside, 60);
 	tcase_add_test(outside, environment_flushes_and_is_given_back);

@@ -101,8 +101,7 @@ void pawl_cuda_store(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
 int pawl_cuda_offset(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
 	const struct pawl_access *access, int rank, const struct pawl_cuda_position *at);
 
-/* cuda_scalar.c: false when the op is no scalar primitive. */
-bool pawl_cuda_scalar_of(enum pawl_op op, enum pawl_scalar *out);
+/* cuda_scalar.c */
 int pawl_cuda_scalar(struct pawl_cuda_emit *e, enum pawl_scalar scalar, const int *x);
 /* A value of one type as another. */
 int pawl_cuda_convert(struct pawl_cuda_emit *e, const struct pawl_step_op *op, int value,

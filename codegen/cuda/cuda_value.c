@@ -108,7 +108,7 @@ compute(struct pawl_cuda_emit *e, int32_t index, const struct pawl_cuda_position
 	int x[PAWL_SCALAR_MAX_ARITY];
 	int32_t i;
 
-	if (pawl_cuda_scalar_of(op->op, &scalar)) {
+	if (pawl_op_scalar(op->op, &scalar)) {
 		for (i = 0; i < op->n_inputs; i++)
 			x[i] = pawl_cuda_operand(e, op, i, at);
 		return pawl_cuda_scalar(e, scalar, x);

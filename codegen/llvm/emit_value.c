@@ -239,25 +239,10 @@ compute(struct pawl_emit *e, int32_t index, const struct pawl_position *at)
 	LLVMTypeRef type = LLVMVectorType(pawl_emit_element(e, op->type.dtype), LANES);
 
 	switch (op->op) {
-#define ELEMENTWISE(id)                                                                            \
+#define PAWL_SCALAR_OP_ROW(id, name, arity, formula)                                               \
 	case PAWL_OP_##id:                                                                         \
-		return elementwise(e, op, PAWL_SCALAR_##id, at)
-		ELEMENTWISE(NEG);
-		ELEMENTWISE(ABS);
-		ELEMENTWISE(SQRT);
-		ELEMENTWISE(EXP);
-		ELEMENTWISE(TANH);
-		ELEMENTWISE(SIGMOID);
-		ELEMENTWISE(SILU);
-		ELEMENTWISE(GELU_TANH);
-		ELEMENTWISE(RELU);
-		ELEMENTWISE(ADD);
-		ELEMENTWISE(SUB);
-		ELEMENTWISE(MUL);
-		ELEMENTWISE(DIV);
-		ELEMENTWISE(MAX);
-		ELEMENTWISE(MIN);
-#undef ELEMENTWISE
+		return elementwise(e, op, PAWL_SCALAR_##id, at);
+#include "ir/scalar.def"
 	case PAWL_OP_SCALE:
 		return fmul(e, pawl_emit_operand(e, &op->inputs[0], at),
 			pawl_emit_real(e, type, (float)op->attrs.scale));
