@@ -8,7 +8,7 @@ for header in $(source_files include $library_folders tools tests | grep '\.h$')
   codegen/llvm/*) echo "$PAWL_CPPFLAGS" | grep -q llvm || continue ;;
   esac
   n=$((n + 1))
-  $CC $PAWL_CPPFLAGS -I"$top_srcdir/include" -include config.h -std=c11 -Wall -Wextra -Werror \
+  $CC $PAWL_CPPFLAGS -I"$top_srcdir/include" -include build-aux/config.h -std=c11 -Wall -Wextra -Werror \
     -fsyntax-only -x c "$top_srcdir/$header" || { echo "$header: does not compile alone"; failed=1; }
 done
 echo "$n headers"

@@ -4,7 +4,7 @@ fuzzers = fuzz_gguf fuzz_text fuzz_tokenizer
 all: $(fuzzers)
 
 sanitize = address,undefined
-CPPFLAGS = -include config.h -I$(BUILD) -I$(SOURCE) -I$(SOURCE)/include
+CPPFLAGS = -include $(BUILD)/build-aux/config.h -I$(BUILD) -I$(SOURCE) -I$(SOURCE)/include
 CFLAGS = -std=c11 -O1 -g -ffp-contract=off -fno-sanitize-recover=all
 
 # What knows nothing of plans.
