@@ -33,6 +33,11 @@ check() {
   if "$@"; then pass; else fail "$what"; fi
 }
 
+# same NAME WANTED GOT: whether two files are; a failure prints where they differ.
+same() {
+  if diff "$2" "$3" >"$dir/err"; then pass; else fail "$1"; fi
+}
+
 # succeeds NAME ARGUMENT...: status 0 and nothing on stderr.
 succeeds() {
   what=$1
