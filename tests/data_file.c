@@ -13,7 +13,7 @@ pawl_test_data(const char *name, size_t *n)
 	long size;
 	char *bytes;
 
-	snprintf(path, sizeof(path), "%s/tests/data/%s", folder ? folder : ".", name);
+	snprintf(path, sizeof(path), "%s/tests/data/%s", folder, name);
 	file = fopen(path, "rb");
 	ck_assert_msg(file != NULL, "%s cannot be opened", path);
 	ck_assert_int_eq(fseek(file, 0, SEEK_END), 0);

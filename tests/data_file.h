@@ -1,4 +1,4 @@
-/* Files of tests/data, found by $top_srcdir (the current folder where that is not set). */
+/* Files of tests/data, found by $top_srcdir. */
 #ifndef PAWL_TESTS_DATA_FILE_H
 #define PAWL_TESTS_DATA_FILE_H
 

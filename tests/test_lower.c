@@ -111,7 +111,7 @@ START_TEST(cases)
 	DIR *dir;
 	int n = 0;
 
-	snprintf(folder, sizeof(folder), "%s/tests/lower", top ? top : ".");
+	snprintf(folder, sizeof(folder), "%s/tests/lower", top);
 	dir = opendir(folder);
 	ck_assert_msg(dir != NULL, "%s cannot be opened", folder);
 	while ((entry = readdir(dir))) {

@@ -13,7 +13,7 @@ path_of(const char *name, char *out, size_t n)
 {
 	const char *folder = getenv("top_srcdir");
 
-	snprintf(out, n, "%s/tests/text/%s", folder ? folder : ".", name);
+	snprintf(out, n, "%s/tests/text/%s", folder, name);
 }
 
 char *

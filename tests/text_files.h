@@ -1,4 +1,4 @@
-/* The graphs of tests/text, found by $top_srcdir (the current folder where that is not set). */
+/* The graphs of tests/text, found by $top_srcdir. */
 #ifndef PAWL_TESTS_TEXT_FILES_H
 #define PAWL_TESTS_TEXT_FILES_H
 
