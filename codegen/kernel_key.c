@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/launch.h"
-
 /* Text that grows; NULL once memory was exhausted. */
 struct text {
 	char *bytes;
@@ -74,14 +72,31 @@ put_type(struct text *t, const struct pawl_type *type)
 	put(t, type->rank ? "]" : "[]");
 }
 
+/* Attention of a symbolic length takes nothing from the capacity of keys and values. */
+static void
+put_input_type(struct text *t, const struct pawl_step_op *op, int input)
+{
+	struct pawl_type type = op->inputs[input].type;
+
+	if (op->op == PAWL_OP_ATTENTION && op->attrs.sym >= 0 && (input == 1 || input == 2))
+		type.dim[2] = pawl_dim_const(0);
+	put_type(t, &type);
+}
+
 static void
 put_access(struct text *t, const struct pawl_access *a, int rank)
 {
 	int i;
 
 	put(t, "@%d %s %s", a->arg, pawl_dtype_name(a->dtype), pawl_layout_name(a->layout));
-	for (i = 0; i < rank; i++)
-		put(t, "%c%" PRId64, i ? ',' : ':', a->stride[i]);
+	for (i = 0; i < rank; i++) {
+		int64_t planes = pawl_access_planes(a, i);
+
+		put(t, planes ? "%c%" PRId64 "p" : "%c%" PRId64, i ? ',' : ':',
+			planes ? planes : a->stride[i]);
+	}
+	if (a->pitch)
+		put(t, " p @%d", a->pitch_arg);
 	if (a->layout == PAWL_LAYOUT_K16)
 		put(t, " pos %d from %" PRId64 " of %" PRId64, a->pos_dim, a->pos0, a->width);
 	if (a->at_dim >= 0)
@@ -106,7 +121,7 @@ put_op(struct text *t, const struct pawl_step_op *op)
 	put_int(t, "pairs", a->pairs, 0);
 	for (i = 0; i < op->n_inputs; i++) {
 		put(t, " <- ");
-		put_type(t, &op->inputs[i].type);
+		put_input_type(t, op, i);
 		if (op->inputs[i].value >= 0)
 			put(t, "%%%d", op->inputs[i].value);
 		else
@@ -117,6 +132,24 @@ put_op(struct text *t, const struct pawl_step_op *op)
 		put_access(t, &op->outs[i], op->type.rank);
 	}
 	put(t, "\n");
+}
+
+static bool
+has_symbolic_types(const struct pawl_step *step)
+{
+	int32_t i, j;
+
+	for (i = 0; i < step->n_ops; i++) {
+		const struct pawl_step_op *op = &step->ops[i];
+
+		if (!pawl_type_is_static(&op->type))
+			return true;
+		for (j = 0; j < op->n_inputs; j++) {
+			if (!pawl_type_is_static(&op->inputs[j].type))
+				return true;
+		}
+	}
+	return false;
 }
 
 char *
@@ -134,7 +167,7 @@ pawl_kernel_key(const struct pawl_program *program, const struct pawl_step *step
 		put(&t, " %s", pawl_dtype_name(program->slots[step->args[i].slot].type.dtype));
 	put(&t, "\n");
 	/* Scratch memory is made for the largest extents. */
-	for (i = 0; i < program->n_symbols && pawl_step_is_symbolic(step); i++)
+	for (i = 0; i < program->n_symbols && has_symbolic_types(step); i++)
 		put(&t, "$%d %" PRId64 " %" PRId64 "\n", i, program->symbols[i].min,
 			program->symbols[i].max);
 	for (i = 0; i < step->n_ops; i++)

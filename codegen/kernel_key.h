@@ -1,7 +1,8 @@
 /*
  * The identity of a step's kernel: everything that decides its code, as text.  Steps of equal
  * keys share a kernel: names, slots, byte offsets and limits are left out, so that all layers of
- * a model need one.
+ * a model need one; so are the capacity and what follows from it (the pitch of planes, the length of
+ * keys and values that a symbol bounds), so that a cache may grow.
  */
 #ifndef PAWL_CODEGEN_KERNEL_KEY_H
 #define PAWL_CODEGEN_KERNEL_KEY_H

@@ -13,7 +13,8 @@ void pawl_step_cost(const struct pawl_program *program, const struct pawl_step *
 
 /*
  * Partial results of an attention: for each row t, query head h and chunk c of PAWL_ATTEND_CHUNK
- * positions up to the capacity, dv + 2 floats (o[0 .. dv), m, l) at ((t * hq + h) * chunks + c).
+ * positions, dv + 2 floats, the ((t * hq + h) * chunks + c)th, with as many chunks as a run's
+ * positions need.  There is room for the whole capacity.
  * INT64_MAX stands for anything beyond it.
  */
 int64_t pawl_attend_partials_bytes(

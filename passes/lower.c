@@ -26,7 +26,7 @@ struct lowering {
 	const struct pawl_group *group;
 	struct pawl_step_op ops[PAWL_MAX_GROUP_NODES];
 	int32_t n_ops, op_of[PAWL_MAX_GROUP_NODES];
-	struct pawl_arg args[PAWL_MAX_GROUP_NODES * (PAWL_MAX_INPUTS + 4) + 1];
+	struct pawl_arg args[PAWL_MAX_GROUP_NODES * 2 * (PAWL_MAX_INPUTS + 4) + 1];
 	int32_t n_args;
 	struct pawl_error *err;
 };
@@ -52,6 +52,51 @@ add_arg(struct lowering *l, int32_t slot, int64_t offset, bool written)
 	return l->n_args++;
 }
 
+/* The literal that holds the elements of a plane of that type; -1 when memory is exhausted. */
+static int32_t
+pitch_slot(struct lowering *l, const struct pawl_type *type, int64_t pitch)
+{
+	const struct pawl_type scalar = pawl_type_make(PAWL_DTYPE_I64, 0, NULL);
+	double *value;
+	char name[64];
+	int32_t i;
+
+	snprintf(name, sizeof(name), "plane of %lld x %lld", (long long)type->dim[type->rank - 2].base,
+		(long long)type->dim[type->rank - 1].base);
+	for (i = 0; i < l->program->n_slots; i++) {
+		if (l->program->slots[i].role == PAWL_SLOT_LITERAL &&
+			!strcmp(l->program->slots[i].name, name))
+			return i;
+	}
+	value = pawl_arena_alloc(l->arena, 1, sizeof(*value));
+	if (!value)
+		return -1;
+	*value = (double)pitch;
+	i = pawl_lower_add_slot(l->graph, l->program, PAWL_SLOT_LITERAL, name, &scalar);
+	l->program->slots[i].values = value;
+	l->program->slots[i].n_values = 1;
+	return i;
+}
+
+/* A window on a kv const of several planes tells where their distance is found. */
+static bool
+add_pitch(struct lowering *l, int32_t slot, struct pawl_access *access)
+{
+	const struct pawl_type *type = &l->program->slots[slot].type;
+	int64_t pitch;
+	int32_t literal;
+
+	if (l->program->slots[slot].role != PAWL_SLOT_KV || type->rank < 3)
+		return true;
+	pitch = pawl_dim_max(l->graph, type->dim[type->rank - 2]) * type->dim[type->rank - 1].base;
+	literal = pitch_slot(l, type, pitch);
+	if (literal < 0)
+		return false;
+	access->pitch = pitch;
+	access->pitch_arg = add_arg(l, literal, 0, false);
+	return true;
+}
+
 /* The window of a value of another step, a const or an alloc. */
 static bool
 access_outside(struct lowering *l, const struct pawl_node *value, bool written, struct pawl_access *out)
@@ -66,7 +111,7 @@ access_outside(struct lowering *l, const struct pawl_node *value, bool written, 
 	if (slot < 0)
 		return false;
 	out->arg = add_arg(l, slot, pawl_dtype_bytes(out->dtype, offset), written);
-	return true;
+	return add_pitch(l, slot, out);
 }
 
 static int32_t
@@ -141,6 +186,7 @@ write_window(struct lowering *l, const struct pawl_node *write, struct pawl_acce
 	const struct pawl_node *index = write->n_inputs > 2 ? write->inputs[2].def : NULL;
 	struct pawl_access index_access;
 	int64_t offset = 0;
+	int32_t slot;
 	int i;
 
 	*out = pawl_access_whole(l->graph, &write->type);
@@ -171,9 +217,9 @@ write_window(struct lowering *l, const struct pawl_node *write, struct pawl_acce
 				"the index of a %s is no window on storage", pawl_op_name(write->op));
 		out->at_arg = index_access.arg;
 	}
-	out->arg = add_arg(l, l->slot_of[pawl_node_storage(write)->id],
-		pawl_dtype_bytes(out->dtype, offset), true);
-	return PAWL_OK;
+	slot = l->slot_of[pawl_node_storage(write)->id];
+	out->arg = add_arg(l, slot, pawl_dtype_bytes(out->dtype, offset), true);
+	return add_pitch(l, slot, out) ? PAWL_OK : no_memory(l);
 }
 
 static enum pawl_status

@@ -55,7 +55,22 @@ struct pawl_access {
 	int64_t modulus;
 	/* Largest index + 1 along at_dim: start + extent beyond it is PAWL_CAPACITY before a run. */
 	int64_t limit;
+	/*
+	 * Elements of a plane (the two innermost dims) of a kv const, 0: of no such window.  Kernels
+	 * read it from the i64 at args[pitch_arg], so that their code does not hold the capacity.
+	 */
+	int64_t pitch;
+	int32_t pitch_arg;
 };
+
+/* Planes that a window moves by along dim, whose stride is pitch times that; 0: a fixed stride. */
+static inline int64_t
+pawl_access_planes(const struct pawl_access *access, int dim)
+{
+	if (!access->pitch || dim == access->pos_dim || access->stride[dim] % access->pitch)
+		return 0;
+	return access->stride[dim] / access->pitch;
+}
 
 /* An operand: the result of body op `value`, or, when value < 0, an access. */
 struct pawl_operand {

@@ -27,6 +27,13 @@ add_access(struct pawl_json *json, cJSON *parent, const char *name,
 	} else {
 		pawl_json_null(json, object, "position");
 	}
+	if (access->pitch) {
+		inner = pawl_json_object(json, object, "pitch");
+		pawl_json_number(json, inner, "arg", access->pitch_arg);
+		pawl_json_int64(json, inner, "elements", access->pitch);
+	} else {
+		pawl_json_null(json, object, "pitch");
+	}
 	if (access->at_dim < 0) {
 		pawl_json_null(json, object, "at");
 		return;

@@ -40,6 +40,9 @@ check_access(const struct subject *s, const struct pawl_access *access, const st
 	HOLDS(s, is_store || access->at_dim < 0);
 	HOLDS(s, access->at_dim < 0 || (access->at_arg >= 0) != (access->at_sym >= 0));
 	HOLDS(s, access->at_arg < s->step->n_args);
+	HOLDS(s, !access->pitch || s->step->args[access->pitch_arg].slot >= 0);
+	HOLDS(s, !access->pitch || s->program->slots[s->step->args[access->pitch_arg].slot].values[0] ==
+					   (double)access->pitch);
 	HOLDS(s, !is_store || s->step->args[access->arg].written);
 	HOLDS(s, !is_store || slot->role == PAWL_SLOT_KV || slot->role == PAWL_SLOT_TEMP ||
 			slot->role == PAWL_SLOT_OUTPUT);

@@ -90,6 +90,10 @@ pawl_cuda_offset(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
 			n += (size_t)snprintf(sum + n, sizeof(sum) - n, "%sv%d * 16", plus, i);
 		} else if (i && access->stride[j] == 1) {
 			n += (size_t)snprintf(sum + n, sizeof(sum) - n, "%sv%d", plus, i);
+		} else if (i && pawl_access_planes(access, j)) {
+			n += (size_t)snprintf(sum + n, sizeof(sum) - n,
+				"%sv%d * %" PRId64 " * p%" PRId32, plus, i,
+				pawl_access_planes(access, j), access->pitch_arg);
 		} else if (i && access->stride[j]) {
 			n += (size_t)snprintf(sum + n, sizeof(sum) - n, "%sv%d * %" PRId64, plus, i,
 				access->stride[j]);

@@ -18,8 +18,7 @@ struct attend {
 	const struct pawl_step_op *op;
 	int64_t heads, kv_heads, shared; /* query heads, kv heads, query heads a kv head */
 	int64_t width, value_width;      /* of a key, of a value */
-	int64_t chunks;                  /* at the largest length: the stride of partials */
-	int offset, length;              /* variables */
+	int offset, length, chunks;      /* variables */
 	int t, head, first, end;         /* of a unit: row, query or kv head, visible positions */
 };
 
@@ -39,7 +38,6 @@ begin(struct pawl_cuda_emit *e, struct attend *a)
 	a->shared = a->heads / a->kv_heads;
 	a->width = k->dim[3].base;
 	a->value_width = a->op->type.dim[2].base;
-	a->chunks = (k->dim[2].base + PAWL_ATTEND_CHUNK - 1) / PAWL_ATTEND_CHUNK;
 	for (i = 1; i < a->op->n_inputs; i++) {
 		if (a->op->inputs[i].value >= 0)
 			pawl_cuda_refuse(
@@ -57,6 +55,8 @@ begin(struct pawl_cuda_emit *e, struct attend *a)
 		a->length = pawl_cuda_let(e, "i64", "symbols[%" PRId32 "]", a->op->attrs.sym);
 	else
 		a->length = pawl_cuda_let(e, "i64", "%" PRId64, k->dim[2].base);
+	a->chunks = pawl_cuda_let(
+		e, "i64", "(v%d + PAWL_ATTEND_CHUNK - 1) / PAWL_ATTEND_CHUNK", a->length);
 	return e->status == PAWL_OK;
 }
 
@@ -141,7 +141,7 @@ score(struct pawl_cuda_emit *e, const struct attend *a, int start, int low, int 
 static int
 partial(struct pawl_cuda_emit *e, const struct attend *a, int head, int chunk)
 {
-	return pawl_cuda_let(e, "i64", "((v%d * %" PRId64 " + v%d) * %" PRId64 " + v%d) * %" PRId64,
+	return pawl_cuda_let(e, "i64", "((v%d * %" PRId64 " + v%d) * v%d + v%d) * %" PRId64,
 		a->t, a->heads, head, a->chunks, chunk, a->value_width + 2);
 }
 
@@ -181,7 +181,7 @@ static void
 emit_chunks(struct pawl_cuda_emit *e, struct attend *a)
 {
 	struct pawl_cuda_words rows = pawl_cuda_dim(a->op->type.dim[0]);
-	int chunks, unit, chunk, start, low, high;
+	int unit, chunk, start, low, high;
 	char n_units[160];
 
 	pawl_cuda_line(e, "PAWL_SHARED float q[%s];", times(a->shared, a->width).s);
@@ -189,13 +189,11 @@ emit_chunks(struct pawl_cuda_emit *e, struct attend *a)
 	pawl_cuda_line(e, "PAWL_SHARED float lanes[%s];", times(a->shared, PAWL_LANES).s);
 	pawl_cuda_line(e, "PAWL_SHARED float max[%s], sum[%s];", times(a->shared, 1).s,
 		times(a->shared, 1).s);
-	chunks = pawl_cuda_let(
-		e, "i64", "(v%d + PAWL_ATTEND_CHUNK - 1) / PAWL_ATTEND_CHUNK", a->length);
-	snprintf(n_units, sizeof(n_units), "%s * %" PRId64 " * v%d", rows.s, a->kv_heads, chunks);
+	snprintf(n_units, sizeof(n_units), "%s * %" PRId64 " * v%d", rows.s, a->kv_heads, a->chunks);
 	unit = pawl_cuda_loop(e, "PAWL_BLOCK", n_units, "PAWL_BLOCKS");
-	chunk = pawl_cuda_let(e, "i64", "v%d %% v%d", unit, chunks);
-	a->head = pawl_cuda_let(e, "i64", "v%d / v%d %% %" PRId64, unit, chunks, a->kv_heads);
-	a->t = pawl_cuda_let(e, "i64", "v%d / v%d / %" PRId64, unit, chunks, a->kv_heads);
+	chunk = pawl_cuda_let(e, "i64", "v%d %% v%d", unit, a->chunks);
+	a->head = pawl_cuda_let(e, "i64", "v%d / v%d %% %" PRId64, unit, a->chunks, a->kv_heads);
+	a->t = pawl_cuda_let(e, "i64", "v%d / v%d / %" PRId64, unit, a->chunks, a->kv_heads);
 	visible(e, a);
 	start = pawl_cuda_let(e, "i64", "v%d * PAWL_ATTEND_CHUNK", chunk);
 	low = pawl_cuda_let(

@@ -44,12 +44,46 @@ print_comment(struct writer *w, int32_t number)
 }
 
 static void
+let_pitch(struct pawl_cuda_emit *e, const struct pawl_access *access, bool *is_known)
+{
+	if (!access->pitch || is_known[access->pitch_arg])
+		return;
+	is_known[access->pitch_arg] = true;
+	pawl_cuda_line(e, "const i64 p%" PRId32 " = *(const i64 *)a%" PRId32 ";",
+		access->pitch_arg, access->pitch_arg);
+}
+
+/* The distances of planes that windows are computed with, read once. */
+static enum pawl_status
+let_pitches(struct pawl_cuda_emit *e)
+{
+	bool *is_known = calloc((size_t)e->step->n_args + 1, sizeof(*is_known));
+	int32_t i, j;
+
+	if (!is_known)
+		return pawl_fail(e->err, PAWL_OUT_OF_MEMORY, "no memory to write kernels");
+	for (i = 0; i < e->step->n_ops; i++) {
+		const struct pawl_step_op *op = &e->step->ops[i];
+
+		for (j = 0; j < op->n_inputs; j++) {
+			if (op->inputs[j].value < 0)
+				let_pitch(e, &op->inputs[j].access, is_known);
+		}
+		for (j = 0; j < op->n_outs; j++)
+			let_pitch(e, &op->outs[j], is_known);
+	}
+	free(is_known);
+	return PAWL_OK;
+}
+
+static void
 emit_body(struct pawl_cuda_emit *e, int phase)
 {
 	int32_t i;
 
 	for (i = 0; i < e->step->n_args; i++)
 		pawl_cuda_line(e, "char *const a%" PRId32 " = (char *)args[%" PRId32 "];", i, i);
+	e->status = let_pitches(e);
 	e->n_variables = 0;
 	pawl_cuda_let(e, "i64", "0");
 	switch (e->step->template) {

@@ -403,6 +403,9 @@ want_start(struct pawl_emit *e, const struct pawl_access *access)
 	enum pawl_dtype dtype;
 	LLVMValueRef start;
 
+	if (access->pitch && !e->starts[access->pitch_arg])
+		e->starts[access->pitch_arg] =
+			pawl_emit_read(e, e->i64, e->args[access->pitch_arg], 8);
 	if (access->at_dim < 0 || access->at_rows || access->at_arg < 0 ||
 		e->starts[access->at_arg])
 		return;

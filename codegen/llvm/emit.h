@@ -46,7 +46,7 @@ struct pawl_emit {
 	/* Of the function being written. */
 	LLVMValueRef args_table, symbols, begin, end, scratch;
 	LLVMValueRef *args;    /* n_args pointers */
-	LLVMValueRef *starts;  /* dynamic starts: the i64 at args[i], NULL where none is wanted */
+	LLVMValueRef *starts;  /* dynamic starts and pitches: the i64 at args[i], NULL: not wanted */
 	int64_t scratch_bytes; /* used so far; the largest of all phases at the end */
 
 	/* Per op of the body, while rows of it are evaluated (emit_value.h). */

@@ -163,6 +163,22 @@ effective_index(struct pawl_emit *e, const struct pawl_access *access, int j,
 	return access->modulus > 0 ? urem(e, i, like(i, access->modulus)) : i;
 }
 
+/* What index i along dim j adds to the offset. */
+static LLVMValueRef
+planes_or_elements(
+	struct pawl_emit *e, const struct pawl_access *access, int j, LLVMValueRef i)
+{
+	int64_t planes = pawl_access_planes(access, j);
+	LLVMValueRef pitch;
+
+	if (!planes)
+		return pawl_emit_mix_mul(e, i, access->stride[j]);
+	pitch = e->starts[access->pitch_arg];
+	if (pawl_emit_lanes(i) > 1)
+		pitch = pawl_emit_splat(e, pitch, pawl_emit_lanes(i));
+	return imul(e, pawl_emit_mix_mul(e, i, planes), pitch);
+}
+
 /* Offset in elements, without the last dim when skip_last. */
 static LLVMValueRef
 offset_of(struct pawl_emit *e, const struct pawl_access *access, int rank,
@@ -176,7 +192,7 @@ offset_of(struct pawl_emit *e, const struct pawl_access *access, int rank,
 		LLVMValueRef i = effective_index(e, access, j, at, row_mask);
 
 		if (access->layout != PAWL_LAYOUT_K16 || (j != access->pos_dim && j != rank - 1)) {
-			i = pawl_emit_mix_mul(e, i, access->stride[j]);
+			i = planes_or_elements(e, access, j, i);
 		} else if (j == access->pos_dim) {
 			i = iadd(e, i, like(i, access->pos0));
 			i = iadd(e,

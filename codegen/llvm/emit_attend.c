@@ -184,11 +184,13 @@ shift_of(struct pawl_emit *e, LLVMValueRef max)
 struct merge {
 	const struct pawl_attend *a;
 	LLVMValueRef row, head, first, end; /* chunks first .. end - 1, at least one */
-	LLVMValueRef factors; /* scratch: f32 [chunk][2]: of the total so far, of the chunk */
 	LLVMValueRef sum;
 };
 
-/* Maximum and sum over all chunks; leaves each one's factors. */
+/*
+ * Maximum and sum over all chunks.  In place of each one's own, all but the first get the factors of
+ * the total so far and of the chunk; nobody else reads the parts of this row and head.
+ */
 static void
 merge_sums(struct pawl_emit *e, struct merge *m)
 {
@@ -208,7 +210,6 @@ merge_sums(struct pawl_emit *e, struct merge *m)
 	loop.carried[1] =
 		pawl_machine_fma(e, pawl_emit_read(e, e->f32, pawl_emit_at_bytes(e, part, 4), 4), b,
 			fmul(e, loop.carried[1], a));
-	part = pawl_emit_at(e, m->factors, imul(e, loop.index, k64(e, 8)));
 	pawl_emit_write(e, a, part, 4);
 	pawl_emit_write(e, b, pawl_emit_at_bytes(e, part, 4), 4);
 	pawl_loop_end(e, &loop);
@@ -252,7 +253,7 @@ visit_merged(struct pawl_emit *e, const struct pawl_position *at, void *arg)
 
 	loop.carried[0] = part_values(e, m, m->first, at);
 	pawl_loop_begin(e, &loop, iadd(e, m->first, k64(e, 1)), m->end, 1);
-	factors = pawl_emit_at(e, m->factors, imul(e, loop.index, k64(e, 8)));
+	factors = pawl_attend_part(e, m->a, m->row, m->head, loop.index);
 	value = fmul(e, loop.carried[0], splat16(e, pawl_emit_read(e, e->f32, factors, 4)));
 	factors = pawl_emit_at_bytes(e, factors, 4);
 	loop.carried[0] = pawl_machine_fma(e, part_values(e, m, loop.index, at),
@@ -273,13 +274,6 @@ visit_nothing(struct pawl_emit *e, const struct pawl_position *at, void *arg)
 	store_results(e, m->a, at);
 }
 
-/* Chunks of the longest attention there may be. */
-static int64_t
-most_chunks(const struct pawl_attend *a)
-{
-	return (a->op->inputs[1].type.dim[2].base + PAWL_ATTEND_CHUNK - 1) / PAWL_ATTEND_CHUNK;
-}
-
 static void
 emit_merges(struct pawl_emit *e)
 {
@@ -294,7 +288,6 @@ emit_merges(struct pawl_emit *e)
 	e->scratch_bytes = 0;
 	if (!begin_phase(e, &a, "pawl_phase1"))
 		return;
-	m.factors = pawl_emit_scratch(e, most_chunks(&a) * 8);
 	pawl_loop_begin(e, &loop, e->begin, e->end, 1);
 	m.row = at.index[0] = udiv(e, loop.index, k64(e, a.heads));
 	m.head = at.index[1] = urem(e, loop.index, k64(e, a.heads));
