@@ -391,6 +391,23 @@ clone_rest(const struct pawl_graph *graph, struct pawl_graph *copy, struct pawl_
 	return copy->error.status;
 }
 
+void
+pawl_graph_set_type(struct pawl_node *node, const struct pawl_type *type)
+{
+	node->type = *type;
+}
+
+void
+pawl_graph_set_range(
+	struct pawl_graph *graph, int32_t symbol, int64_t min, int64_t max, int64_t multiple)
+{
+	struct pawl_symbol *s = &graph->symbols[symbol];
+
+	s->min = min;
+	s->max = max;
+	s->multiple = multiple;
+}
+
 enum pawl_status
 pawl_graph_clone(const struct pawl_graph *graph, struct pawl_graph **out, struct pawl_error *err)
 {

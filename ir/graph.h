@@ -123,6 +123,11 @@ void pawl_graph_move(struct pawl_graph *graph, struct pawl_node *node, struct pa
 /* Makes def and what it stands for an origin of node. */
 void pawl_graph_add_origin(struct pawl_graph *graph, struct pawl_node *node, const struct pawl_node *def);
 
+/* States what a node's type or a symbol's range is from now on; whoever does so infers the rest. */
+void pawl_graph_set_type(struct pawl_node *node, const struct pawl_type *type);
+void pawl_graph_set_range(
+	struct pawl_graph *graph, int32_t symbol, int64_t min, int64_t max, int64_t multiple);
+
 struct pawl_node *pawl_graph_find(const struct pawl_graph *graph, const char *name);
 
 /*
@@ -139,5 +144,11 @@ struct pawl_node *pawl_node_storage(const struct pawl_node *node);
  * of consts, edges, outputs; neither ids nor groups nor other names.  0 when memory is exhausted.
  */
 uint64_t pawl_graph_hash(const struct pawl_graph *graph);
+
+/*
+ * The same without what the capacity of caches decides: dims of kv consts, the largest values of
+ * symbols, types that follow from inputs.
+ */
+uint64_t pawl_graph_form_hash(const struct pawl_graph *graph);
 
 #endif

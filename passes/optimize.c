@@ -4,8 +4,8 @@
 #include "passes/lower.h"
 #include "passes/plan_memory.h"
 
-static enum pawl_status
-to_program(struct pawl_graph *graph, const struct pawl_optimize_options *options,
+enum pawl_status
+pawl_optimized_to_program(const struct pawl_graph *graph, const struct pawl_optimize_options *options,
 	struct pawl_program **out, struct pawl_error *err)
 {
 	struct pawl_program *program;
@@ -53,9 +53,12 @@ pawl_optimize(const struct pawl_graph *graph, const struct pawl_optimize_options
 		report->nodes_out = copy->n_nodes;
 	}
 	if (status == PAWL_OK)
-		status = to_program(copy, options, out, err);
+		status = pawl_optimized_to_program(copy, options, out, err);
 	if (status == PAWL_OK)
 		(*out)->hash = pawl_graph_hash(graph);
-	pawl_graph_free(copy);
+	if (status == PAWL_OK && options->optimized)
+		*options->optimized = copy;
+	else
+		pawl_graph_free(copy);
 	return status;
 }

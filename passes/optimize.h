@@ -12,6 +12,8 @@ struct pawl_optimize_options {
 	struct pawl_run_options run;
 	bool no_reuse;  /* every temporary gets memory of its own */
 	bool red_zones; /* 64 bytes between temporaries that nothing may touch */
+	/* NULL, or gets the graph as it was lowered, the caller's; untouched on failure. */
+	struct pawl_graph **optimized;
 };
 
 /* Statistics of one optimization; reports covers pawl_pipeline's passes. */
@@ -27,5 +29,9 @@ struct pawl_optimize_report {
  */
 enum pawl_status pawl_optimize(const struct pawl_graph *graph, const struct pawl_optimize_options *options,
 	struct pawl_program **out, struct pawl_optimize_report *report, struct pawl_error *err);
+
+/* What an optimization ends in: the steps and the memory plan of a graph that the passes are done with. */
+enum pawl_status pawl_optimized_to_program(const struct pawl_graph *optimized,
+	const struct pawl_optimize_options *options, struct pawl_program **out, struct pawl_error *err);
 
 #endif

@@ -4,7 +4,8 @@
  *
  * Optimizes of a whole generation are the number of its plans: one for the cache (alloc and
  * zero_fill of all layers), one for each token count and kind of logits in use (a prefill chunk,
- * a single token), whatever the number of tokens.
+ * a single token), whatever the number of tokens.  A cache that grows adds none: its plans are
+ * regrown, which is neither a build nor an optimize.
  */
 #ifndef PAWL_RUNTIME_COUNTERS_H
 #define PAWL_RUNTIME_COUNTERS_H
@@ -25,6 +26,7 @@ struct pawl_counters {
 	uint64_t builds[PAWL_N_REBUILD_REASONS];
 	uint64_t validity_checks; /* of a held session against what is asked */
 	uint64_t verdicts[3];     /* by enum pawl_validity */
+	uint64_t regrows;         /* plans re-instantiated for another capacity from the same code */
 	uint64_t rebinds;         /* sessions moved to another cache without a rebuild */
 	uint64_t runs;            /* of plans, first run included */
 	uint64_t tokens;          /* that advanced a cache */

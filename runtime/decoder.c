@@ -16,6 +16,7 @@ struct held {
 	enum pawl_logits logits;
 	uint64_t last_used;
 	struct pawl_decode_session *session; /* NULL after it was dropped */
+	struct pawl_plan *plan;              /* of the last session: may be regrown */
 	struct pawl_token_buffers buffers;
 };
 
@@ -100,6 +101,7 @@ drop(struct held *held)
 {
 	pawl_token_buffers_release(&held->buffers);
 	pawl_decode_session_free(held->session);
+	pawl_plan_unref(held->plan);
 	*held = (struct held){0};
 }
 
@@ -163,35 +165,77 @@ found:
 	return oldest;
 }
 
-static enum pawl_status
-build_plan(struct pawl_decoder *d, const struct pawl_plan_key *key, enum pawl_logits logits,
-	enum pawl_rebuild_reason reason, struct pawl_plan **out, struct pawl_error *err)
+static bool
+serves(const struct pawl_plan_key *held, const struct pawl_plan_key *key)
 {
-	const struct pawl_graph_request request = {
-		key->seq, key->max_seq_len, key->cache_dtype, logits};
-	const struct pawl_plan_options options = {
-		.key = *key, .no_reuse = d->options.no_reuse, .counters = counters_of(d)};
-	struct pawl_graph *graph;
-	enum pawl_status status;
+	const struct pawl_kv_alloc_id any = {0};
 
-	*out = d->options.plans && !d->options.replan ? pawl_plan_cache_find(d->options.plans, key)
-						      : NULL;
-	if (*out)
-		return PAWL_OK;
-	status = d->source.build(d->source.ctx, &request, &graph, err);
-	if (status)
+	return pawl_plan_validity(held, any, key, any).validity == PAWL_VALID;
+}
+
+/* Whether a plan would serve `key` if it were of that capacity. */
+static bool
+may_regrow(const struct pawl_plan *plan, const struct pawl_plan_key *key)
+{
+	struct pawl_plan_key grown;
+
+	if (!plan || plan->key.max_seq_len == key->max_seq_len)
+		return false;
+	grown = plan->key;
+	grown.max_seq_len = key->max_seq_len;
+	return serves(&grown, key);
+}
+
+static enum pawl_status
+plan_graph(struct pawl_decoder *d, const struct held *held, const struct pawl_graph *graph,
+	const struct pawl_plan_options *options, enum pawl_rebuild_reason reason,
+	struct pawl_plan **out, struct pawl_error *err)
+{
+	enum pawl_status status = PAWL_UNSUPPORTED;
+
+	if (!d->options.replan && may_regrow(held->plan, &options->key))
+		status = pawl_plan_regrow(held->plan, graph, options, out, err);
+	if (!status)
+		counters_of(d)->regrows++;
+	if (status != PAWL_UNSUPPORTED)
 		return status;
 	status = pawl_plan_build(
-		graph, pawl_inference_context_device(d->context), &options, out, err);
-	pawl_graph_free(graph);
+		graph, pawl_inference_context_device(d->context), options, out, err);
 	if (status)
 		return status;
 	counters_of(d)->builds[reason]++;
 	if (d->options.built)
 		d->options.built(d->options.arg, *out);
-	if (d->options.plans)
-		pawl_plan_cache_put(d->options.plans, *out);
 	return PAWL_OK;
+}
+
+static enum pawl_status
+make_plan(struct pawl_decoder *d, const struct held *held, const struct pawl_plan_key *key,
+	enum pawl_rebuild_reason reason, struct pawl_plan **out, struct pawl_error *err)
+{
+	const struct pawl_graph_request request = {
+		key->seq, key->max_seq_len, key->cache_dtype, held->logits};
+	const struct pawl_plan_options options = {
+		.key = *key, .no_reuse = d->options.no_reuse, .counters = counters_of(d)};
+	struct pawl_graph *graph;
+	enum pawl_status status;
+
+	*out = NULL;
+	/* A session that could not be made left its plan. */
+	if (reason == PAWL_REBUILD_FIRST && held->plan && serves(&held->plan->key, key))
+		*out = pawl_plan_ref(held->plan);
+	else if (d->options.plans && !d->options.replan)
+		*out = pawl_plan_cache_find(d->options.plans, key);
+	if (*out)
+		return PAWL_OK;
+	status = d->source.build(d->source.ctx, &request, &graph, err);
+	if (status)
+		return status;
+	status = plan_graph(d, held, graph, &options, reason, out, err);
+	pawl_graph_free(graph);
+	if (!status && d->options.plans)
+		pawl_plan_cache_put(d->options.plans, *out);
+	return status;
 }
 
 static double
@@ -208,14 +252,15 @@ build_session(struct pawl_decoder *d, struct held *held, const struct pawl_plan_
 	enum pawl_rebuild_reason reason, struct pawl_error *err)
 {
 	struct pawl_plan *plan;
-	enum pawl_status status = build_plan(d, key, held->logits, reason, &plan, err);
+	enum pawl_status status = make_plan(d, held, key, reason, &plan, err);
 
 	if (status)
 		return status;
+	pawl_plan_unref(held->plan);
+	held->plan = plan;
 	pawl_token_buffers_release(&held->buffers);
 	status = pawl_decode_session_new(plan, d->source.weights, d->cache,
 		pawl_inference_context_team(d->context), &held->session, err);
-	pawl_plan_unref(plan);
 	if (!status)
 		status = pawl_token_buffers_init(&held->buffers, held->session, err);
 	if (!status && held->buffers.rope_width && !d->source.rope)
@@ -387,6 +432,12 @@ int64_t
 pawl_decoder_n_vocab(const struct pawl_decoder *d)
 {
 	return d->source.n_vocab;
+}
+
+enum pawl_status
+pawl_decoder_reserve(struct pawl_decoder *d, int64_t n, struct pawl_error *err)
+{
+	return pawl_kv_cache_reserve(d->cache, n, err);
 }
 
 void

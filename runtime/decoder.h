@@ -64,6 +64,12 @@ enum pawl_status pawl_decoder_eval(struct pawl_decoder *decoder, const uint32_t 
 int64_t pawl_decoder_len(const struct pawl_decoder *decoder);
 int64_t pawl_decoder_capacity(const struct pawl_decoder *decoder);
 int64_t pawl_decoder_n_vocab(const struct pawl_decoder *decoder);
+/*
+ * Room for n positions at least (pawl_kv_cache_reserve).  The next step of each kind regrows its
+ * plan from the code it has: counters.regrows, neither an optimize nor a compile.
+ */
+enum pawl_status pawl_decoder_reserve(
+	struct pawl_decoder *decoder, int64_t n, struct pawl_error *err);
 /* Forgets what lies at n and beyond; plans and storages stay. */
 void pawl_decoder_truncate(struct pawl_decoder *decoder, int64_t n);
 

@@ -2,20 +2,11 @@
 
 #include "ir/build.h"
 #include "runtime/inference_context.h"
+#include "runtime/kv_cache_parts.h"
 #include "runtime/memory.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-
-enum { POSITIONS_ALIGN = 16 };
-
-struct pawl_kv_cache {
-	struct pawl_kv_shape shape;
-	struct pawl_kv_layer *layers;
-	int64_t cached_len;
-	struct pawl_kv_alloc_id alloc_id;
-	struct pawl_location location;
-};
 
 struct pawl_type
 pawl_kv_shape_type(const struct pawl_kv_shape *shape, enum pawl_kv_slot slot)
@@ -38,6 +29,14 @@ pawl_kv_shape_bytes(const struct pawl_kv_shape *shape)
 		__builtin_mul_overflow(k_bytes + v_bytes, shape->n_layers, &bytes))
 		return -1;
 	return bytes;
+}
+
+int64_t
+pawl_kv_round_positions(int64_t n)
+{
+	enum { ALIGN = PAWL_KV_POSITIONS_ALIGN };
+
+	return n <= INT64_MAX - ALIGN ? (n + ALIGN - 1) / ALIGN * ALIGN : n;
 }
 
 enum pawl_status
@@ -151,9 +150,7 @@ pawl_kv_cache_with_capacity(struct pawl_inference_context *context,
 		shape->n_layers, shape->n_kv_heads, shape->head_dim, &cache, err);
 	if (status)
 		return status;
-	if (shape->max_seq_len <= INT64_MAX - POSITIONS_ALIGN)
-		rounded.max_seq_len = (shape->max_seq_len + POSITIONS_ALIGN - 1) / POSITIONS_ALIGN *
-				      POSITIONS_ALIGN;
+	rounded.max_seq_len = pawl_kv_round_positions(shape->max_seq_len);
 	cache->shape = rounded;
 	if (pawl_kv_shape_bytes(&rounded) < 0)
 		status = pawl_fail(err, PAWL_INVALID_ARGUMENT,

@@ -96,6 +96,16 @@ enum pawl_status pawl_kv_cache_set_layer(struct pawl_kv_cache *cache, int32_t la
 enum pawl_status pawl_kv_cache_set_capacity(struct pawl_kv_cache *cache, int64_t max_seq_len,
 	enum pawl_dtype dtype, enum pawl_layout k_layout, struct pawl_error *err);
 
+/*
+ * Room for n positions at least, rounded up to a multiple of 16: larger storages with the same
+ * positions 0 .. cached_len - 1, bit for bit, the rest zero.  New allocation id; versions and length
+ * stay.  Nothing happens where there is room.  Runs no plan.  All or nothing: PAWL_INVALID_ARGUMENT
+ * for a cache without capacity and for a size that no memory has, PAWL_UNSUPPORTED when a storage is
+ * not in host memory, PAWL_OUT_OF_MEMORY, which names the bytes.
+ */
+enum pawl_status pawl_kv_cache_reserve(
+	struct pawl_kv_cache *cache, int64_t n, struct pawl_error *err);
+
 /* Drops all storages and with them the capacity.  New allocation id, location unknown. */
 void pawl_kv_cache_clear(struct pawl_kv_cache *cache);
 

@@ -1,6 +1,7 @@
 #include "runtime/plan.h"
 
 #include "passes/observe.h"
+#include "passes/regrow.h"
 #include "runtime/literal.h"
 #include "runtime/memory.h"
 
@@ -33,9 +34,28 @@ optimize(struct pawl_plan *plan, const struct pawl_graph *graph,
 
 	if (status)
 		return status;
+	if (pawl_graph_can_regrow(graph)) {
+		plan->form = pawl_graph_form_hash(graph);
+		o.optimized = &plan->optimized;
+	}
 	if (options->counters)
 		options->counters->optimizes++;
 	return pawl_optimize(graph, &o, &plan->program, &plan->report, err);
+}
+
+static enum pawl_status
+regrow(struct pawl_plan *plan, const struct pawl_plan *like, const struct pawl_graph *graph,
+	const struct pawl_plan_options *options, struct pawl_error *err)
+{
+	const struct pawl_optimize_options o = {.no_reuse = options->no_reuse};
+
+	if (!like->optimized)
+		return pawl_fail(err, PAWL_UNSUPPORTED, "graph '%s' sees the capacity of its caches",
+			graph->name);
+	plan->form = like->form;
+	plan->report = like->report;
+	return pawl_regrow(
+		like->optimized, like->form, graph, &o, &plan->optimized, &plan->program, err);
 }
 
 /* The type with symbolic dims at their largest. */
@@ -130,20 +150,11 @@ compile(struct pawl_plan *plan, struct pawl_error *err)
 	return status;
 }
 
-enum pawl_status
-pawl_plan_build(const struct pawl_graph *graph, struct pawl_device *device,
-	const struct pawl_plan_options *options, struct pawl_plan **out, struct pawl_error *err)
+/* Everything after the program; frees the plan on failure. */
+static enum pawl_status
+finish(struct pawl_plan *plan, enum pawl_status status, struct pawl_plan **out,
+	struct pawl_error *err)
 {
-	struct pawl_plan *plan = pawl_memory_zalloc(1, sizeof(*plan));
-	enum pawl_status status;
-
-	if (!plan)
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a plan");
-	atomic_init(&plan->n_refs, 1);
-	plan->device = pawl_device_ref(device);
-	plan->key = options->key;
-	plan->key.device = device->id;
-	status = optimize(plan, graph, options, err);
 	if (!status)
 		status = collect_points(plan, err);
 	if (!status)
@@ -156,9 +167,45 @@ pawl_plan_build(const struct pawl_graph *graph, struct pawl_device *device,
 		pawl_plan_unref(plan);
 		return status;
 	}
-	device->api->code_info(plan->code, &plan->code_info);
+	plan->device->api->code_info(plan->code, &plan->code_info);
 	*out = plan;
 	return PAWL_OK;
+}
+
+static struct pawl_plan *
+plan_new(struct pawl_device *device, const struct pawl_plan_key *key, struct pawl_error *err)
+{
+	struct pawl_plan *plan = pawl_memory_zalloc(1, sizeof(*plan));
+
+	if (!plan) {
+		pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a plan");
+		return NULL;
+	}
+	atomic_init(&plan->n_refs, 1);
+	plan->device = pawl_device_ref(device);
+	plan->key = *key;
+	plan->key.device = device->id;
+	return plan;
+}
+
+enum pawl_status
+pawl_plan_build(const struct pawl_graph *graph, struct pawl_device *device,
+	const struct pawl_plan_options *options, struct pawl_plan **out, struct pawl_error *err)
+{
+	struct pawl_plan *plan = plan_new(device, &options->key, err);
+
+	return plan ? finish(plan, optimize(plan, graph, options, err), out, err)
+		    : PAWL_OUT_OF_MEMORY;
+}
+
+enum pawl_status
+pawl_plan_regrow(const struct pawl_plan *like, const struct pawl_graph *graph,
+	const struct pawl_plan_options *options, struct pawl_plan **out, struct pawl_error *err)
+{
+	struct pawl_plan *plan = plan_new(like->device, &options->key, err);
+
+	return plan ? finish(plan, regrow(plan, like, graph, options, err), out, err)
+		    : PAWL_OUT_OF_MEMORY;
 }
 
 struct pawl_plan *
@@ -185,6 +232,7 @@ pawl_plan_unref(struct pawl_plan *plan)
 	pawl_memory_free(plan->first_point);
 	if (plan->program)
 		pawl_program_free(plan->program);
+	pawl_graph_free(plan->optimized);
 	pawl_device_unref(plan->device);
 	pawl_memory_free(plan);
 }

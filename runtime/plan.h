@@ -37,6 +37,8 @@ struct pawl_plan {
 	int32_t n_checks;
 	struct pawl_storage **literals; /* n_slots, NULL for slots of another role */
 	struct pawl_type *types;        /* n_slots: slot types at the largest extents, static */
+	struct pawl_graph *optimized;   /* NULL: has no like of another capacity */
+	uint64_t form;                  /* pawl_graph_form_hash of what it was built from */
 };
 
 struct pawl_plan_options {
@@ -50,6 +52,15 @@ struct pawl_plan_options {
  * PAWL_DUMP and PAWL_DEBUG=verify,roundtrip are obeyed.
  */
 enum pawl_status pawl_plan_build(const struct pawl_graph *graph, struct pawl_device *device,
+	const struct pawl_plan_options *options, struct pawl_plan **out, struct pawl_error *err);
+
+/*
+ * The plan of graph, which differs from the one that `like` was built from in the capacity of its
+ * caches only, from the same code: no pass runs, and no kernel is compiled that `like` has
+ * (passes/regrow.h says what is made anew).  Nothing is counted.  PAWL_UNSUPPORTED when the graph
+ * differs in more: the caller builds.
+ */
+enum pawl_status pawl_plan_regrow(const struct pawl_plan *like, const struct pawl_graph *graph,
 	const struct pawl_plan_options *options, struct pawl_plan **out, struct pawl_error *err);
 
 struct pawl_plan *pawl_plan_ref(struct pawl_plan *plan);

@@ -118,7 +118,7 @@ START_TEST(another_capacity_is_stale)
 	ck_assert_uint_eq(last.verdict.held, 64);
 	ck_assert_uint_eq(last.verdict.asked, 128);
 	ck_assert_int_eq(last.refusal.kind, PAWL_REFUSAL_NONE);
-	ck_assert_uint_eq(stats_now().counters.builds[PAWL_REBUILD_STALE], 2);
+	ck_assert_uint_eq(stats_now().counters.regrows, 2);
 	ck_assert_uint_eq(stats_now().counters.builds[PAWL_REBUILD_REFUSED], 0);
 	ck_assert(pawl_test_same(decoder, pawl_test_step(decoder, 1, 13), fresh));
 	pawl_kv_cache_free(cache);

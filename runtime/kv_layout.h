@@ -1,0 +1,41 @@
+/*
+ * Where the positions of a cache lie: the one place in runtime/ that knows.  A storage is a number of
+ * planes, one for each combination of the dims before the axis of positions; a plane has a row for
+ * each position, in one of two layouts:
+ *   ROWS  row p at p * row_bytes
+ *   K16   element i of row p at (p / 16 * width + i) * 16 + p % 16 elements
+ * The logical order of n positions is [plane][position][row], whatever the layout and capacity.
+ */
+#ifndef PAWL_RUNTIME_KV_LAYOUT_H
+#define PAWL_RUNTIME_KV_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ir/type.h"
+
+struct pawl_kv_planes {
+	int64_t n, positions, row_bytes;
+	int64_t width; /* elements of a row, K16 only: otherwise 0 */
+};
+
+/* Of a static type whose axis of positions is `axis`; K16: the last but one. */
+struct pawl_kv_planes pawl_kv_planes_of(const struct pawl_type *type, int axis);
+
+/* Bytes of n positions in logical order. */
+int64_t pawl_kv_logical_bytes(const struct pawl_kv_planes *planes, int64_t n);
+
+/*
+ * Copies positions 0 .. n - 1; the planes differ in `positions` only, both hold n.  K16 copies whole
+ * groups of 16.
+ */
+void pawl_kv_copy_positions(const struct pawl_kv_planes *to, void *to_bytes,
+	const struct pawl_kv_planes *from, const void *from_bytes, int64_t n);
+
+/* Positions 0 .. n - 1 to or from logical order. */
+void pawl_kv_read_positions(
+	const struct pawl_kv_planes *planes, const void *bytes, int64_t n, void *out);
+void pawl_kv_write_positions(
+	const struct pawl_kv_planes *planes, void *bytes, int64_t n, const void *in);
+
+#endif
