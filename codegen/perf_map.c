@@ -14,6 +14,7 @@ pawl_perf_map_add(const void *code, size_t n_bytes, const char *name, struct paw
 	char path[64], line[512];
 	enum pawl_status status = PAWL_OK;
 	struct stat info;
+	ssize_t written;
 	int fd, n;
 
 	snprintf(path, sizeof(path), "/tmp/perf-%ld.map", (long)getpid());
@@ -25,8 +26,9 @@ pawl_perf_map_add(const void *code, size_t n_bytes, const char *name, struct paw
 	if (fstat(fd, &info) || !S_ISREG(info.st_mode) || info.st_uid != geteuid())
 		status = pawl_fail(
 			err, PAWL_ENVIRONMENT, "perf map %s is not a file of this user", path);
-	else if (write(fd, line, (size_t)n) != n)
-		status = pawl_fail(err, PAWL_ENVIRONMENT, "perf map %s: a write failed", path);
+	else if ((written = write(fd, line, (size_t)n)) != n)
+		status = pawl_fail(err, PAWL_ENVIRONMENT, "perf map %s: %s", path,
+			strerror(written < 0 ? errno : ENOSPC));
 	close(fd);
 	return status;
 }

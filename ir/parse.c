@@ -36,7 +36,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BYTES = 16 << 20, MAX_ERRORS = 20, MAX_SYMBOLS = 256 };
+enum { MAX_ERRORS = 20, MAX_SYMBOLS = 256 };
 
 static bool
 append_error(struct pawl_parser *p, const char *text)
@@ -441,8 +441,9 @@ pawl_parse(const char *text, size_t n, const char *file, struct pawl_graph **out
 
 	if (!p.graph) {
 		pawl_parser_no_memory(&p);
-	} else if (n > MAX_BYTES) {
-		pawl_parser_fail(&p, PAWL_INVALID_TEXT, 1, 1, "more than %d bytes", MAX_BYTES);
+	} else if (n > (size_t)PAWL_MAX_TEXT_MIB << 20) {
+		pawl_parser_fail(&p, PAWL_INVALID_TEXT, 1, 1, "longer than %d MiB",
+			PAWL_MAX_TEXT_MIB);
 	} else {
 		pawl_lexer_init(&p.lexer, text, n);
 		p.token = pawl_lexer_next(&p.lexer);

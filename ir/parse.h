@@ -4,10 +4,13 @@
 
 #include "ir/graph.h"
 
+/* MiB of text. */
+enum { PAWL_MAX_TEXT_MIB = 16 };
+
 /*
  * Parses one graph and verifies it.  On failure err holds "FILE:LINE:COLUMN: message" of the
  * first error and, when all is not NULL, *all (malloc'ed) every error, one a line.  `file` only
- * names the text in messages.  Limits: 16 MiB of text, 1e6 nodes, dims up to 2^40.
+ * names the text in messages.  Limits: PAWL_MAX_TEXT_MIB, 1e6 nodes, dims up to 2^40.
  */
 enum pawl_status pawl_parse(const char *text, size_t n, const char *file, struct pawl_graph **out,
 	char **all, struct pawl_error *err);

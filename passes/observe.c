@@ -15,6 +15,8 @@
 enum pawl_status
 pawl_run_options_from_env(struct pawl_run_options *out, struct pawl_error *err)
 {
+	struct pawl_error wrong;
+
 	*out = (struct pawl_run_options){
 		.skip = pawl_env(PAWL_ENV_SKIP),
 		.bisect = -1,
@@ -23,6 +25,8 @@ pawl_run_options_from_env(struct pawl_run_options *out, struct pawl_error *err)
 		.dump_folder = pawl_env(PAWL_ENV_DUMP),
 	};
 	pawl_env_int(PAWL_ENV_BISECT, &out->bisect);
+	if (pawl_passes_check_skip(out->skip, &wrong) != PAWL_OK)
+		return pawl_fail(err, wrong.status, "PAWL_SKIP: %.900s", wrong.text);
 	return pawl_debug_check(err);
 }
 

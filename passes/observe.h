@@ -9,7 +9,8 @@
 
 /*
  * What PAWL_SKIP, PAWL_BISECT, PAWL_DUMP and PAWL_DEBUG=verify,roundtrip ask for; the rest of out
- * becomes zero.  Texts belong to the environment.  PAWL_INVALID_ARGUMENT as pawl_debug_check says.
+ * becomes zero.  Texts belong to the environment.  PAWL_INVALID_ARGUMENT as pawl_debug_check says
+ * and as pawl_passes_check_skip says of PAWL_SKIP.
  */
 enum pawl_status pawl_run_options_from_env(struct pawl_run_options *out, struct pawl_error *err);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "ir/print.h"
 #include "passes/observe.h"
 
 static double
@@ -36,39 +37,37 @@ enum pawl_status
 pawl_passes_from_list(
 	const char *list, enum pawl_pass *passes, int *n_passes, struct pawl_error *err)
 {
-	const char *p = list;
-
 	*n_passes = 0;
-	while (*p) {
+	for (const char *p = list; p;) {
 		size_t len = strcspn(p, ",");
 
 		if (*n_passes == PAWL_MAX_PASSES)
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 				"more than %d passes in '%.64s'", PAWL_MAX_PASSES, list);
+		if (!len)
+			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "an empty name in '%.64s'",
+				list);
 		if (!pawl_pass_from_name(p, len, &passes[(*n_passes)++]))
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "there is no pass '%.*s'",
 				(int)(len < 64 ? len : 64), p);
-		p += len;
-		if (*p == ',')
-			p++;
+		p = p[len] ? p + len + 1 : NULL;
 	}
 	return PAWL_OK;
 }
 
-static enum pawl_status
-check_skip(const char *list, struct pawl_error *err)
+enum pawl_status
+pawl_passes_check_skip(const char *list, struct pawl_error *err)
 {
 	enum pawl_pass passes[PAWL_MAX_PASSES];
-	struct pawl_error wrong;
+	enum pawl_status status;
 	int n = 0;
 
-	if (list && pawl_passes_from_list(list, passes, &n, &wrong) != PAWL_OK)
-		return pawl_fail(err, wrong.status, "passes to skip: %.900s", wrong.text);
-	for (int i = 0; i < n; i++)
+	status = list ? pawl_passes_from_list(list, passes, &n, err) : PAWL_OK;
+	for (int i = 0; i < n && !status; i++)
 		if (pawl_pass_info(passes[i])->required)
-			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-				"passes to skip: %s is required", pawl_pass_info(passes[i])->name);
-	return PAWL_OK;
+			status = pawl_fail(err, PAWL_INVALID_ARGUMENT, "%s is required",
+				pawl_pass_info(passes[i])->name);
+	return status;
 }
 
 static enum pawl_status
@@ -82,7 +81,8 @@ run_one(struct pawl_graph *graph, enum pawl_pass pass, struct pawl_pass_ctx *ctx
 	*seconds = 0;
 	if (graph->stage != info->from)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"pass %s does not fit the stage of graph '%s'", info->name, graph->name);
+			"pass %s works on stage %s, graph '%.64s' is at stage %s", info->name,
+			pawl_stage_name(info->from), graph->name, pawl_stage_name(graph->stage));
 	ctx->n_changes = 0;
 	if (info->run(ctx, graph, &inner) == PAWL_OK && graph->error.status != PAWL_OK)
 		inner = graph->error;
@@ -114,10 +114,12 @@ static enum pawl_status
 begin(const struct pawl_graph *graph, const struct pawl_run_options *options, int *dump,
 	struct pawl_error *err)
 {
-	enum pawl_status status = check_skip(options->skip, err);
+	struct pawl_error wrong;
 
-	if (status != PAWL_OK || !options->dump_folder)
-		return status;
+	if (pawl_passes_check_skip(options->skip, &wrong) != PAWL_OK)
+		return pawl_fail(err, wrong.status, "passes to skip: %.900s", wrong.text);
+	if (!options->dump_folder)
+		return PAWL_OK;
 	*dump = pawl_observe_next_dump();
 	return pawl_observe_dump(graph, options->dump_folder, *dump, -1, NULL, err);
 }

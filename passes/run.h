@@ -40,8 +40,11 @@ enum pawl_status pawl_passes_run(struct pawl_graph *graph, const enum pawl_pass 
 /* The standard pipeline, readable aloud in passes/pipeline.c. */
 const enum pawl_pass *pawl_pipeline(int *n_passes);
 
-/* "dce,cse" to passes; an unknown name is PAWL_INVALID_ARGUMENT.  At most 64. */
+/* "dce,cse" to passes; an unknown or empty name is PAWL_INVALID_ARGUMENT.  At most 64. */
 enum pawl_status pawl_passes_from_list(
 	const char *list, enum pawl_pass *passes, int *n_passes, struct pawl_error *err);
+
+/* Whether such a list, or NULL, holds optional passes only. */
+enum pawl_status pawl_passes_check_skip(const char *list, struct pawl_error *err);
 
 #endif

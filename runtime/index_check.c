@@ -61,7 +61,7 @@ add_stored(struct collect *c, const struct pawl_step *step, int32_t arg,
 		return pawl_fail(err, PAWL_UNSUPPORTED,
 			"step %s: the start in %s is computed by the program, neither a const nor "
 			"a symbol",
-			step->name, slot->name ? slot->name : "a temporary");
+			step->name, slot->name && *slot->name ? slot->name : "a temporary");
 	return PAWL_OK;
 }
 

@@ -183,7 +183,7 @@ START_TEST(bytes_are_limited)
 	memcpy(text + limit - strlen(end), end, strlen(end));
 	ck_assert_ptr_null(errors_of(text, limit, "t"));
 	found = errors_of(text, limit + 1, "t");
-	ck_assert_str_eq(found, "t:1:1: more than 16777216 bytes\n");
+	ck_assert_str_eq(found, "t:1:1: longer than 16 MiB\n");
 	free(found);
 	free(text);
 }
