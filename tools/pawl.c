@@ -4,8 +4,10 @@
 #include "ir/debug.h"
 #include "tools/options.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct {
 	const char *name;
@@ -45,11 +47,28 @@ print_help(void)
 	return pawl_finish_output(&self);
 }
 
+/*
+ * No file may be opened as what is a standard stream to the rest of the program.  One that was
+ * closed stays useless: it is opened the wrong way round.
+ */
+static bool
+fill_standard_streams(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) < 0 &&
+			open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+			return false;
+	}
+	return true;
+}
+
 int
 main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : NULL;
 
+	if (!fill_standard_streams())
+		return PAWL_EXIT_FAILED;
 	if (!name)
 		return pawl_usage_error(&self, "no command given");
 	if (!strcmp(name, "--help"))
