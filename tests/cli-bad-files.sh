@@ -47,11 +47,15 @@ check "an id beyond the vocabulary" grep -q '300' "$dir/err"
 "$pawl" tokenize "$model" <"$dir/latin1" >"$dir/out" 2>"$dir/err"
 status=$?
 check "tokenize refuses what is not UTF-8" test $status = 1 -a ! -s "$dir/out"
-check "and gives its position" grep -q 'byte 3' "$dir/err"
+check "and gives its position" grep -q '^pawl tokenize: standard input: .* at byte 3$' "$dir/err"
 refused 1 'byte 3' run "$model" -f "$dir/latin1" --target ref
 refused 1 'No such file' run "$model" -f "$dir/none" --target ref
 refused 1 '^pawl eval: .*none: No such file' eval "$model" --tokens "$dir/none" --logits "$dir/l"
-refused 1 '^pawl eval: token list: byte 2: ' eval "$model" --tokens '1,' --logits "$dir/l"
+refused 1 '^pawl eval: --tokens: byte 2: ' eval "$model" --tokens '1,' --logits "$dir/l"
+for word in -5 1.5 '1;2' x; do
+  refused 1 "^pawl eval: --tokens: not a list of token ids, and as a file: $word: No such file" \
+    eval "$model" --tokens "$word" --logits "$dir/l"
+done
 refused 1 'the list is empty' eval "$model" --tokens '[]' --logits "$dir/l"
 refused 1 'token 1 is 300, the model has 300' eval "$model" --tokens 1,300 --logits "$dir/l" --target ref
 check "no logits after a failure" test ! -e "$dir/l"

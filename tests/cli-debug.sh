@@ -70,9 +70,27 @@ with PAWL_SKIP=fuse-norm,cse -- plan "$graph" --target ref
 check "skip" test "$(grep '^passes ' "$dir/out" | grep -o '[a-z-]* skipped' | sort -u | tr '\n' ' ')" = \
   'cse skipped fuse-norm skipped '
 with PAWL_SKIP=fuse-nrom -- plan "$graph" --target ref
-fails "skip of a pass that is none" "passes to skip: there is no pass 'fuse-nrom'"
+fails "skip of a pass that is none" "^pawl plan: PAWL_SKIP: there is no pass 'fuse-nrom'$"
 with PAWL_SKIP=order-effects -- opt "$graph"
-fails "skip of a required pass" 'passes to skip: order-effects is required'
+fails "skip of a required pass" '^pawl opt: PAWL_SKIP: order-effects is required$'
+for list in , cse, ,cse cse,,dce; do
+  with PAWL_SKIP=$list -- opt "$graph"
+  fails "skip of an empty name" "^pawl opt: PAWL_SKIP: an empty name in '$list'$"
+done
+cat >"$dir/start.pawl" <<'PAWL'
+pawl 1
+graph @start stage values {
+  %at = const {role = data} : i64[]
+  %0 = copy %at : i64[]
+  %state = const {role = kv} : f16[16, 4]
+  %slab = const {role = data} : f16[1, 4]
+  %1 = write_slice %state, %slab, %0 {axis = 0} : f16[16, 4]
+  output %1
+}
+PAWL
+with PAWL_SKIP=canonicalize,fold -- plan "$dir/start.pawl" --target ref
+fails "a start that is computed" \
+  "^pawl plan: $dir/start.pawl: step write_slice: the start in a temporary is computed by the program, "
 tool opt --list-passes
 cp "$dir/out" "$dir/kinds"
 tool plan "$graph" --target ref
@@ -105,9 +123,9 @@ check "there are changes" test -s "$dir/changed"
 with PAWL_DUMP="$dir/dumps" -- eval "$model" $tokens --logits "$dir/logits" --target ref
 check "a second plan has names of its own" test -s "$dir/dumps/input.pawl" -a -s "$dir/dumps/input.2.pawl"
 with PAWL_DUMP=/dev/null -- opt "$graph"
-fails "a dump to no folder" 'cannot dump to /dev/null/input.pawl: Not a directory'
+fails "a dump to no folder" '^pawl opt: PAWL_DUMP: /dev/null: Not a directory$'
 with PAWL_DUMP="$dir/no/where" -- plan "$graph" --target ref
-fails "a dump to a folder in none" "cannot dump to $dir/no/where: No such file"
+fails "a dump to a folder in none" "^pawl plan: PAWL_DUMP: $dir/no/where: No such file"
 
 # kernels
 if [ -z "$has_cpu" ]; then

@@ -50,6 +50,14 @@ tool run "$model" --target ref -p x -n 1 --stats-json "$dir/none/s.json"
 check "figures that cannot be written are a failure" test $status = 1
 check "which is said" grep -q 'none/s.json: No such file' "$dir/err"
 
+# what of the prompt is wrong
+for raw in '' --raw; do
+  # shellcheck disable=SC2086
+  refused 1 '^pawl run: -p: .* is not UTF-8 at byte 2$' run "$model" --target ref -p "$(printf 'ab\377')" $raw
+done
+: >"$dir/nothing"
+refused 1 "^pawl run: $dir/nothing: the prompt is empty$" run "$model" --target ref -f "$dir/nothing" --raw
+
 # context: never cut silently
 refused 1 '^pawl run: 1[0-9]* positions are needed, the context holds 64' run "$model" --target ref -p "the other one" -n 100 --ctx 64
 refused 1 '^pawl run: 3[0-9]* positions are needed, the context holds 256 (--ctx sets it)' run "$model" --target ref -p "the other one" -n 300
@@ -108,7 +116,7 @@ echo precious >"$dir/kept"
 refused 1 'token 1 is 99999' eval "$model" --target ref --tokens 1,99999 --logits "$dir/kept"
 check "a bad id leaves the file alone" grep -q precious "$dir/kept"
 cp "$model" "$dir/self.gguf"
-refused 1 'is the model' eval "$dir/self.gguf" --target ref --tokens 1,2 --logits "$dir/self.gguf"
+refused 1 'is the same file as the input' eval "$dir/self.gguf" --target ref --tokens 1,2 --logits "$dir/self.gguf"
 check "the model is not overwritten" cmp "$model" "$dir/self.gguf"
 succeeds "a file of tokens" eval "$model" --target ref --tokens "$dir/list" --logits "$dir/c"
 check "gives the same bits" cmp "$dir/all" "$dir/c"

@@ -73,7 +73,12 @@ done
 graph=$top_srcdir/tests/data/plan-blocks.pawl
 tool opt --exec exact,input "$graph"
 check "bits that differ are a failure" test $status = 1
-check "which says so" grep -q '^pawl opt: exact and input differ in [0-9]* values$' "$dir/err"
+check "which says so" grep -q '^pawl opt: exact and input differ in [0-9]* elements$' "$dir/err"
+check "of all values" test "$(sed -n 's/.* elements, \([0-9]*\) differ.*/\1/p' "$dir/out" | awk '{n += $1} END {print n}')" = \
+  "$(sed -n 's/.* differ in \([0-9]*\) .*/\1/p' "$dir/err")"
+far=$(sed -n 's/.* differ in \([0-9]*\) .*/\1/p' "$dir/err")
+tool opt --exec exact,input --within 1e-4 "$graph"
+check "within a distance fewer differ" test "$(sed -n 's/.* differ in \([0-9]*\) .*/\1/p' "$dir/err")" -lt "$far"
 check "and by how much" grep -q 'elements, [0-9]* differ, first at [0-9]*, by at most [0-9]' "$dir/out"
 cat >"$dir/nan.pawl" <<'PAWL'
 pawl 1
@@ -85,11 +90,20 @@ graph @nan stage values {
   output %c
 }
 PAWL
-tool opt --exec exact,input --within 1e18 "$dir/nan.pawl"
+tool opt --exec exact,input --within 1000 "$dir/nan.pawl"
 check "a nan is never near" test $status = 1
 check "and is called one" grep -q ' 7 differ, first at 0, 7 nan in one of the two$' "$dir/out"
 refused 1 'no target_none.so' opt --exec interp,none "$graph"
-refused 1 'does not fit the stage' opt --passes form-groups "$graph"
+refused 1 "^pawl opt: $graph: pass form-groups works on stage ordered, graph 'blocks' is at stage values$" \
+  opt --passes form-groups "$graph"
+"$pawl" opt --passes form-groups - <"$graph" >"$dir/out" 2>"$dir/err"
+check "or its stream" grep -q '^pawl opt: standard input: pass form-groups ' "$dir/err"
+{
+  cat "$graph"
+  head -c 17000000 /dev/zero | tr '\0' ' '
+} >"$dir/long.pawl"
+refused 1 "^pawl opt: $dir/long.pawl: longer than 16 MiB$" opt "$dir/long.pawl"
+refused 1 "^pawl plan: $dir/long.pawl: longer than 16 MiB$" plan "$dir/long.pawl" --target ref
 
 cat >"$dir/large.pawl" <<'PAWL'
 pawl 1

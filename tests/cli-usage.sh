@@ -15,6 +15,7 @@ for command in $commands; do
   refused 2 "^pawl $command: there is no option -X " $command -X
   refused 2 "one word too many" $command a b c
   test $command = opt || refused 2 "^pawl $command: no " $command
+  refused 2 "^pawl $command: [A-Z|]*\(FILE.pawl\)*: an empty value " $command ""
 done
 
 refused 2 '^pawl: no command given'
@@ -46,8 +47,10 @@ refused 2 "^pawl run: --temp: 'inf' is not a finite number" run m -p x --temp in
 refused 2 "^pawl run: --temp: '1,5' is not a finite number" run m -p x --temp 1,5
 refused 2 "^pawl run: --temp: '0.5x' is not a finite number" run m -p x --temp 0.5x
 refused 2 "^pawl run: --temp: '1e999' is not a finite number" run m -p x --temp 1e999
+refused 2 '^pawl run: --temp: 1e308 is not in -100 \.\. 100' run m -p x --temp 1e308
+refused 2 '^pawl run: --temp: -101 is not in -100 \.\. 100' run m -p x --temp -101
 refused 2 '^pawl run: --temp: no X after it' run m -p x --temp
-refused 2 '^pawl run: --top-k: -1 is not in 0 \.\. ' run m -p x --top-k -1
+refused 2 '^pawl run: --top-k: -1 is not in 0 \.\. ' run m -p x --temp 1 --top-k -1
 refused 2 '^pawl run: --top-p: 1.1 is not in 0 \.\. 1' run m -p x --top-p 1.1
 refused 2 '^pawl run: --top-p: -0.1 is not in 0 \.\. 1' run m -p x --top-p -0.1
 refused 2 '^pawl run: --min-p: 2 is not in 0 \.\. 1' run m -p x --min-p 2
@@ -68,18 +71,44 @@ refused 2 '^pawl run: there is no option --sta ' run m -p x --sta
 refused 2 '^pawl eval: --tokens LIST|FILE is missing' eval m --logits o
 refused 2 '^pawl eval: --logits OUT is missing' eval m --tokens 1
 refused 2 '^pawl eval: --chunk: 0 is not in 1 \.\. 4096' eval m --tokens 1 --logits o --chunk 0
-refused 2 '^pawl eval: --exact runs no plan' eval m --tokens 1 --logits o --exact --target ref
-refused 2 '^pawl eval: --exact runs no plan' eval m --tokens 1 --logits o --exact --activations a8
+for option in "--target ref" "--activations a8" "--activations a16" "--threads 1" "--kv f16" "--ctx 64"; do
+  # shellcheck disable=SC2086
+  refused 2 "^pawl eval: ${option% *} does not go with --exact, which runs no plan " \
+    eval m --tokens 1 --logits o --exact $option
+done
+for option in "--seq 1" "--logits last" "--ctx 64" "--kv f16"; do
+  # shellcheck disable=SC2086
+  refused 2 "^pawl plan: ${option% *} is for models, and a file named " plan x.pawl $option
+done
+for option in "--seed 1" "--within 0" "--threads 1"; do
+  # shellcheck disable=SC2086
+  refused 2 "^pawl opt: ${option% *} is for --exec " opt x.pawl $option
+done
+refused 2 '^pawl opt: --print-after does not go with --exec' opt --exec input,exact --print-after cse x.pawl
+for list in --list-ops --list-passes; do
+  refused 2 "^pawl opt: 'x.pawl' is one word too many for --list-ops and --list-passes" opt $list x.pawl
+  for option in "--passes none" "--print-after cse" --changes --all-errors "--activations a16" \
+    "--exec input,exact" "--seed 1" "--within 0" "--threads 1"; do
+    # shellcheck disable=SC2086
+    refused 2 "^pawl opt: ${option% *} does not go with --list-ops and --list-passes" opt $option $list
+  done
+done
+for option in "--top-k 5" "--top-p 0.5" "--min-p 0.5" "--seed 1"; do
+  # shellcheck disable=SC2086
+  refused 2 "^pawl run: ${option% *} is for draws, and without --temp " run m -p x $option
+done
 refused 2 '^pawl tokenize: --bos and --no-bos exclude each other' tokenize m --bos --no-bos
 refused 2 '^pawl plan: --seq: 0 is not in 1 \.\. 4096' plan m --seq 0
 refused 2 "^pawl plan: --logits: 'some' is none of none|last|all" plan m --logits some
-refused 2 "^pawl bench: -t: '' is not a whole number" bench m -t 1,
-refused 2 "^pawl bench: -t: '' is not a whole number" bench m -t ,1
+refused 2 "^pawl bench: -t: entry 2: '' is not a whole number" bench m -t 1,
+refused 2 "^pawl bench: -t: entry 1: '' is not a whole number" bench m -t ,1
+refused 2 '^pawl bench: -t: entry 2: 0 is not in 1 \.\. 1024' bench m -t 1,0,2
+refused 2 "^pawl bench: -d: entry 3: 'x' is not a whole number" bench m -d 1,0,x
 refused 2 '^pawl bench: -t: 0 is not in 1 \.\. 1024' bench m -t 0
 refused 2 '^pawl bench: -d: more than 16 numbers' bench m -d 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17
 refused 2 '^pawl bench: -p 0 and -n 0 leave nothing to measure' bench m -p 0 -n 0
 refused 2 '^pawl bench: -r: 0 is not in 1 \.\. ' bench m -r 0
-refused 2 '^pawl opt: no FILE given' opt
+refused 2 '^pawl opt: no FILE.pawl given' opt
 refused 2 "^pawl opt: --passes: there is no pass 'nothing'" opt --passes cse,nothing x.pawl
 refused 2 "^pawl opt: --print-after: there is no pass 'nothing'" opt --print-after nothing x.pawl
 refused 2 '^pawl opt: --print-after: dce is not among the passes' opt --passes cse --print-after dce x.pawl
@@ -87,7 +116,10 @@ refused 2 "^pawl opt: --exec: 'ref' is not TARGET,TARGET" opt --exec ref x.pawl
 refused 2 "^pawl opt: --exec: ',ref' is not TARGET,TARGET" opt --exec ,ref x.pawl
 refused 2 "^pawl opt: --exec: 'ref,' is not TARGET,TARGET" opt --exec ref, x.pawl
 refused 2 "^pawl opt: --exec: 'a,b,c' is not TARGET,TARGET" opt --exec a,b,c x.pawl
-refused 2 '^pawl opt: --within: -1 is below 0' opt --within -1 x.pawl
+refused 2 '^pawl opt: --within: -1 is not in 0 \.\. 1000' opt --within -1 x.pawl
+refused 2 '^pawl opt: --within: 1e30 is not in 0 \.\. 1000' opt --within 1e30 x.pawl
+refused 2 "^pawl opt: --passes: an empty name in 'cse,'" opt --passes cse, x.pawl
+refused 2 "^pawl opt: --passes: an empty name in ','" opt --passes , x.pawl
 
 # Words of the file system.
 refused 1 '^pawl info: .*nothing-here: .*No such file' info "$dir/nothing-here"

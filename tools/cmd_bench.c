@@ -4,6 +4,7 @@
 #include "runtime/json_write.h"
 #include "tools/clock.h"
 #include "tools/engine.h"
+#include "tools/output.h"
 #include "tools/progress.h"
 
 #include <inttypes.h>
@@ -139,8 +140,8 @@ measure(struct bench *b, struct row *row, struct pawl_error *err)
 	return PAWL_OK;
 }
 
-static void
-print_row(const struct bench *b, const struct row *row)
+static enum pawl_status
+print_row(const struct bench *b, const struct row *row, struct pawl_error *err)
 {
 	if (row->threads == b->threads.items[0] && row->depth == b->depths.items[0])
 		printf("threads   depth  prompt %4" PRId64 " tok/s  decode %4" PRId64 " tok/s\n",
@@ -148,7 +149,7 @@ print_row(const struct bench *b, const struct row *row)
 	printf("%7" PRId64 "%8" PRId64 "%15.1f +- %4.1f%%%14.1f +- %4.1f%%\n", row->threads,
 		row->depth, row->prompt_tps, 50 * row->prompt_spread, row->decode_tps,
 		50 * row->decode_spread);
-	fflush(stdout);
+	return pawl_flush_output(err);
 }
 
 static void
@@ -178,8 +179,11 @@ static enum pawl_status
 bench(struct bench *b, struct pawl_json *json, cJSON *rows, struct pawl_error *err)
 {
 	int64_t capacity;
-	enum pawl_status status = pawl_model_open_bare(b->model, &b->engine.model, err);
+	const struct pawl_inputs inputs = {{b->model}};
+	enum pawl_status status = pawl_check_environment(&inputs, err);
 
+	if (!status)
+		status = pawl_model_open_bare(b->model, &b->engine.model, err);
 	if (!status)
 		status = make_ids(b, err);
 	if (!status) /* a chunk that is filled up needs room as well */
@@ -202,7 +206,7 @@ bench(struct bench *b, struct pawl_json *json, cJSON *rows, struct pawl_error *e
 			if (b->json)
 				add_row(b, json, rows, &row);
 			else
-				print_row(b, &row);
+				status = print_row(b, &row, err);
 		}
 	}
 	return status;
@@ -251,11 +255,11 @@ pawl_cmd_bench(int argc, char **argv)
 		"positions that are there already.  Medians of the rounds after one that is not\n"
 		"counted; +- is half of the range.",
 		options, sizeof(options) / sizeof(options[0]), 1, 1};
-	const char *operands[PAWL_MAX_OPERANDS];
+	struct pawl_args args;
 	struct pawl_error err = {0};
 	struct pawl_json json;
 	enum pawl_status status;
-	int exit_status = pawl_options_parse(&command, argc, argv, operands);
+	int exit_status = pawl_options_parse(&command, argc, argv, &args);
 
 	if (exit_status >= 0)
 		return exit_status;
@@ -263,7 +267,7 @@ pawl_cmd_bench(int argc, char **argv)
 		return pawl_usage_error(&command, "-p 0 and -n 0 leave nothing to measure");
 	if (!b.threads.n)
 		b.threads = (struct pawl_ints){{pawl_default_threads(NULL, 0)}, 1};
-	b.model = operands[0];
+	b.model = args.operands[0];
 	b.command = &command;
 	pawl_engine_init(&b.engine, &command, &b.options);
 	pawl_json_init(&json);

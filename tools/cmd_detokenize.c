@@ -16,7 +16,7 @@ decode_input(const struct pawl_tokenizer *tokenizer, bool control, char **text, 
 	size_t n_input;
 	char *input;
 
-	status = pawl_read_input("-", &input, &n_input, err);
+	status = pawl_read_input("-", PAWL_MAX_INPUT_MIB, &input, &n_input, err);
 	if (status)
 		return status;
 	pawl_token_list_init(&ids);
@@ -39,17 +39,17 @@ pawl_cmd_detokenize(int argc, char **argv)
 		"Reads token ids on standard input, as `pawl tokenize` prints them or separated\n"
 		"by blanks, and prints their bytes.",
 		options, sizeof(options) / sizeof(options[0]), 1, 1};
-	const char *operands[PAWL_MAX_OPERANDS];
+	struct pawl_args args;
 	struct pawl_tokenizer *tokenizer = NULL;
 	struct pawl_gguf *gguf = NULL;
 	struct pawl_error err = {0};
 	char *text = NULL;
 	size_t n = 0;
-	int exit_status = pawl_options_parse(&command, argc, argv, operands);
+	int exit_status = pawl_options_parse(&command, argc, argv, &args);
 
 	if (exit_status >= 0)
 		return exit_status;
-	if (pawl_gguf_open(operands[0], &gguf, &err) ||
+	if (pawl_gguf_open(args.operands[0], &gguf, &err) ||
 		pawl_tokenizer_from_gguf(gguf, &tokenizer, &err) ||
 		decode_input(tokenizer, control, &text, &n, &err)) {
 		exit_status = pawl_report_error(&command, &err);

@@ -3,14 +3,11 @@
 #include "tools/engine.h"
 #include "tools/exact_eval.h"
 #include "tools/input.h"
+#include "tools/output.h"
 #include "tools/progress.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 enum { DEFAULT_CHUNK = 32 };
 
@@ -24,7 +21,7 @@ struct eval {
 	struct pawl_progress progress;
 	uint32_t *ids;
 	int64_t n;
-	FILE *file;
+	struct pawl_output output;
 };
 
 static enum pawl_status
@@ -34,7 +31,7 @@ read_ids(struct eval *e, struct pawl_error *err)
 	enum pawl_status status;
 
 	pawl_token_list_init(&list);
-	status = pawl_read_tokens(e->tokens, &list, err);
+	status = pawl_read_tokens(e->tokens, "--tokens", &list, err);
 	if (!status && !list.n)
 		status = pawl_fail(err, PAWL_INVALID_ARGUMENT, "--tokens: the list is empty");
 	if (!status) {
@@ -60,10 +57,7 @@ write_row(void *arg, int64_t position, const float *logits, struct pawl_error *e
 	pawl_progress_stage(&e->progress, "evaluating", position + 1, e->n);
 	if (e->last && position + 1 < e->n)
 		return PAWL_OK;
-	errno = 0;
-	if (fwrite(logits, sizeof(*logits), n, e->file) != n)
-		return pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", e->logits, strerror(errno));
-	return PAWL_OK;
+	return pawl_output_write(&e->output, logits, n * sizeof(*logits), err);
 }
 
 static enum pawl_status
@@ -83,22 +77,16 @@ eval_planned(struct eval *e, struct pawl_error *err)
 	return status ? status : write_row(e, e->n - 1, logits, err);
 }
 
-/* For ids that cannot be evaluated no file is touched, and the model never is. */
 static enum pawl_status
-check_before_writing(const struct eval *e, bool *is_new, struct pawl_error *err)
+check_ids(const struct eval *e, struct pawl_error *err)
 {
-	int64_t n_vocab = pawl_model_info(e->engine.model)->n_vocab, i;
-	struct stat out, model;
+	int64_t n_vocab = pawl_model_info(e->engine.model)->n_vocab;
 
-	*is_new = stat(e->logits, &out) != 0;
-	if (!*is_new && !stat(e->model, &model) && out.st_dev == model.st_dev &&
-		out.st_ino == model.st_ino)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "--logits: %.300s is the model", e->logits);
-	for (i = 0; i < (int64_t)e->n; i++) {
+	for (int64_t i = 0; i < e->n; i++) {
 		if (e->ids[i] >= n_vocab)
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-				"token %lld is %u, the model has %lld", (long long)i, e->ids[i],
-				(long long)n_vocab);
+				"--tokens: token %" PRId64 " is %" PRIu32 ", the model has %" PRId64, i,
+				e->ids[i], n_vocab);
 	}
 	return PAWL_OK;
 }
@@ -106,27 +94,24 @@ check_before_writing(const struct eval *e, bool *is_new, struct pawl_error *err)
 static enum pawl_status
 eval(struct eval *e, struct pawl_error *err)
 {
-	bool is_new = false;
-	enum pawl_status status = read_ids(e, err);
+	const struct pawl_inputs inputs = {
+		{e->model, pawl_is_token_list(e->tokens) ? NULL : e->tokens}};
+	enum pawl_status status = pawl_output_open(&e->output, "--logits", e->logits, &inputs, err);
 
 	if (!status)
+		status = pawl_check_environment(&inputs, err);
+	if (!status)
+		status = read_ids(e, err);
+	if (!status)
 		status = pawl_model_open_bare(e->model, &e->engine.model, err);
+	if (!status)
+		status = check_ids(e, err);
 	if (status)
 		return status;
-	status = check_before_writing(e, &is_new, err);
-	if (status)
-		return status;
-	e->file = fopen(e->logits, "wb");
-	if (!e->file)
-		return pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", e->logits, strerror(errno));
 	status = e->exact ? pawl_exact_eval(e->engine.model, e->ids, e->n,
 				    e->chunk ? e->chunk : DEFAULT_CHUNK, write_row, e, err)
 			  : eval_planned(e, err);
-	if (fclose(e->file) && !status)
-		status = pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", e->logits, strerror(errno));
-	if (status && is_new)
-		remove(e->logits);
-	return status;
+	return status ? status : pawl_output_commit(&e->output, err);
 }
 
 int
@@ -152,26 +137,30 @@ pawl_cmd_eval(int argc, char **argv)
 		"Writes the logits after each of the given tokens: little-endian f32, a row of\n"
 		"all tokens of the vocabulary for each position.",
 		options, sizeof(options) / sizeof(options[0]), 1, 1};
-	const char *operands[PAWL_MAX_OPERANDS];
+	struct pawl_args args;
 	struct pawl_error err = {0};
 	enum pawl_status status;
-	int exit_status = pawl_options_parse(&command, argc, argv, operands);
+	int exit_status = pawl_options_parse(&command, argc, argv, &args);
 
 	if (exit_status >= 0)
 		return exit_status;
 	if (!e.tokens || !e.logits)
 		return pawl_usage_error(&command, "%s is missing",
 			e.tokens ? "--logits OUT" : "--tokens LIST|FILE");
-	if (e.exact && (e.options.target >= 0 || e.options.precision || e.options.threads))
-		return pawl_usage_error(&command, "--exact runs no plan: --target, --activations "
-						  "and --threads do not go with it");
-	e.model = operands[0];
+	if (e.exact)
+		exit_status = pawl_options_refuse(&command, &args,
+			"--threads --target --activations --kv --ctx",
+			"does not go with --exact, which runs no plan");
+	if (exit_status >= 0)
+		return exit_status;
+	e.model = args.operands[0];
 	e.command = &command;
 	pawl_engine_init(&e.engine, &command, &e.options);
 	pawl_progress_start(&e.progress, "loading the model");
 	status = eval(&e, &err);
 	pawl_progress_end(&e.progress);
 	exit_status = status ? pawl_report_error(&command, &err) : PAWL_EXIT_OK;
+	pawl_output_release(&e.output);
 	free(e.ids);
 	pawl_engine_release(&e.engine);
 	return exit_status;

@@ -246,13 +246,13 @@ pawl_cmd_info(int argc, char **argv)
 	const struct pawl_command command = {"info", "MODEL",
 		"Shows what a GGUF file holds and what Pawl makes of it.", options,
 		sizeof(options) / sizeof(options[0]), 1, 1};
-	const char *operands[PAWL_MAX_OPERANDS];
+	struct pawl_args args;
 	struct pawl_error err = {0};
-	int exit_status = pawl_options_parse(&command, argc, argv, operands);
+	int exit_status = pawl_options_parse(&command, argc, argv, &args);
 
 	if (exit_status >= 0)
 		return exit_status;
-	if (look(&info, operands[0], &err)) {
+	if (look(&info, args.operands[0], &err)) {
 		exit_status = pawl_report_error(&command, &err);
 	} else {
 		label("file");

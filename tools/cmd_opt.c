@@ -7,6 +7,7 @@
 #include "tools/exec.h"
 #include "tools/input.h"
 #include "tools/options.h"
+#include "tools/output.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -85,12 +86,11 @@ parse_file(struct opt *opt, struct pawl_error *err)
 {
 	char *text, *all = NULL;
 	size_t n;
-	enum pawl_status status = pawl_read_input(opt->path, &text, &n, err);
+	enum pawl_status status = pawl_read_input(opt->path, PAWL_MAX_TEXT_MIB, &text, &n, err);
 
 	if (status)
 		return status;
-	status = pawl_parse(text, n, strcmp(opt->path, "-") ? opt->path : "standard input",
-		&opt->input, &all, err);
+	status = pawl_parse(text, n, pawl_input_name(opt->path), &opt->input, &all, err);
 	/* The last of them is reported as every error is. */
 	if (status && all && opt->all_errors) {
 		char *last = all, *end;
@@ -120,9 +120,13 @@ run_passes(struct opt *opt, struct pawl_error *err)
 	options.arg = opt;
 	if (!status)
 		status = pawl_graph_clone(opt->input, &opt->graph, err);
-	return status ? status
-		      : pawl_passes_run(
-				opt->graph, opt->list, opt->n_list, &facts, &options, NULL, err);
+	if (status)
+		return status;
+	status = pawl_passes_run(
+		opt->graph, opt->list, opt->n_list, &facts, &options, NULL, err);
+	if (status)
+		pawl_error_prefix(err, "%.300s", pawl_input_name(opt->path));
+	return status;
 }
 
 /* The first target runs the graph as `name` says; see the help. */
@@ -140,16 +144,17 @@ exec_one(const struct opt *opt, const struct pawl_exec_inputs *inputs, const cha
 		(enum pawl_precision)opt->precision, (int)opt->threads, out, err);
 }
 
-/* The number of values that are further apart than allowed. */
-static int
+/* The number of elements that are further apart than allowed. */
+static int64_t
 print_comparison(
 	const struct opt *opt, const struct pawl_exec_result *a, const struct pawl_exec_result *b)
 {
-	int n_different = 0;
+	int64_t n_different = 0;
 
 	for (int32_t i = 0; i < a->n; i++) {
 		const struct pawl_exec_value *value = &a->values[i];
-		struct pawl_exec_difference d = pawl_exec_compare(value, &b->values[i]);
+		struct pawl_exec_difference d = pawl_exec_compare(
+			value, &b->values[i], opt->within);
 		char max[32];
 
 		printf("%s: %" PRId64 " elements, ", value->name, value->n);
@@ -164,13 +169,13 @@ print_comparison(
 		if (d.n_nan < d.n)
 			printf(", by at most %s", max);
 		printf("\n");
-		n_different += d.n_nan > 0 || !(d.max <= opt->within) || opt->within == 0;
+		n_different += d.beyond;
 	}
 	return n_different;
 }
 
 static enum pawl_status
-exec_both(const struct opt *opt, const char *first, const char *second, int *n_different,
+exec_both(const struct opt *opt, const char *first, const char *second, int64_t *n_different,
 	struct pawl_error *err)
 {
 	struct pawl_exec_result a = {0}, b = {0};
@@ -200,7 +205,8 @@ static int
 exec_targets(struct opt *opt, struct pawl_error *err)
 {
 	char names[64], *second;
-	int n_different = 0, exit_status;
+	int64_t n_different = 0;
+	int exit_status;
 
 	snprintf(names, sizeof(names), "%s", opt->exec);
 	second = strchr(names, ',');
@@ -209,8 +215,8 @@ exec_targets(struct opt *opt, struct pawl_error *err)
 		return pawl_report_error(opt->command, err);
 	exit_status = pawl_finish_output(opt->command);
 	if (!exit_status && n_different) {
-		pawl_note(
-			opt->command, "%s and %s differ in %d values", names, second, n_different);
+		pawl_note(opt->command, "%s and %s differ in %" PRId64 " element%s", names, second,
+			n_different, n_different == 1 ? "" : "s");
 		exit_status = PAWL_EXIT_FAILED;
 	}
 	return exit_status;
@@ -259,19 +265,20 @@ check(struct opt *opt)
 				opt->command, "--exec: '%.64s' is not TARGET,TARGET", opt->exec);
 	}
 	if (!opt->path)
-		return pawl_usage_error(opt->command, "no FILE given");
+		return pawl_usage_error(opt->command, "no FILE.pawl given");
 	return -1;
 }
 
 static int
 run(struct opt *opt)
 {
+	const struct pawl_inputs inputs = {{opt->path}};
 	struct pawl_error err = {0};
 	int exit_status = check(opt);
 
 	if (exit_status >= 0)
 		return exit_status;
-	if (parse_file(opt, &err) || run_passes(opt, &err))
+	if (pawl_check_environment(&inputs, &err) || parse_file(opt, &err) || run_passes(opt, &err))
 		exit_status = pawl_report_error(opt->command, &err);
 	else if (opt->exec)
 		exit_status = exec_targets(opt, &err);
@@ -280,6 +287,27 @@ run(struct opt *opt)
 	pawl_graph_free(opt->graph);
 	pawl_graph_free(opt->input);
 	return exit_status;
+}
+
+static int
+list(const struct opt *opt, const struct pawl_args *args)
+{
+	int exit_status = pawl_options_refuse(opt->command, args,
+		"--passes --print-after --changes --all-errors --activations --exec --seed "
+		"--within --threads",
+		"does not go with --list-ops and --list-passes");
+
+	if (exit_status >= 0)
+		return exit_status;
+	if (opt->path)
+		return pawl_usage_error(opt->command,
+			"'%.100s' is one word too many for --list-ops and --list-passes",
+			opt->path);
+	if (opt->list_ops)
+		list_ops();
+	if (opt->list_passes)
+		list_passes();
+	return pawl_finish_output(opt->command);
 }
 
 int
@@ -302,7 +330,7 @@ pawl_cmd_opt(int argc, char **argv)
 		{"--seed", PAWL_OPTION_INT, &opt.seed, "N", "of the inputs (default: 1)", 0,
 			INT64_MAX},
 		{"--within", PAWL_OPTION_REAL, &opt.within, "X",
-			"allow differences up to X (default: 0, equal bits)", 0, INT64_MAX},
+			"allow differences up to X, at most 1000 (default: 0, equal bits)", 0, 1000},
 		{"--threads", PAWL_OPTION_INT, &opt.threads, "N", "of a target (default: 1)", 1,
 			1024},
 		{"--list-ops", PAWL_OPTION_ON, &opt.list_ops, NULL, "name the ops and end", 0, 0},
@@ -318,16 +346,19 @@ pawl_cmd_opt(int argc, char **argv)
 		"the same in f64 with weights exactly decoded.  The exit status is 1 when the two\n"
 		"differ.",
 		options, sizeof(options) / sizeof(options[0]), 0, 1};
-	const char *operands[PAWL_MAX_OPERANDS];
-	int exit_status = pawl_options_parse(&command, argc, argv, operands);
+	struct pawl_args args;
+	int exit_status = pawl_options_parse(&command, argc, argv, &args);
 
 	if (exit_status >= 0)
 		return exit_status;
 	opt.command = &command;
-	opt.path = operands[0];
-	if (opt.list_ops)
-		list_ops();
-	if (opt.list_passes)
-		list_passes();
-	return opt.list_ops || opt.list_passes ? pawl_finish_output(&command) : run(&opt);
+	opt.path = args.operands[0];
+	if (opt.list_ops || opt.list_passes)
+		return list(&opt, &args);
+	exit_status = opt.exec ? pawl_options_refuse(&command, &args, "--print-after",
+					 "does not go with --exec, which compares instead of "
+					 "printing")
+			       : pawl_options_refuse(&command, &args, "--seed --within --threads",
+					 "is for --exec");
+	return exit_status >= 0 ? exit_status : run(&opt);
 }

@@ -4,6 +4,7 @@
 #include "runtime/plan_json.h"
 #include "tools/engine.h"
 #include "tools/input.h"
+#include "tools/output.h"
 #include "tools/plan_print.h"
 
 #include <stdio.h>
@@ -53,7 +54,7 @@ plan_text(struct pawl_engine *engine, const char *path, struct pawl_plan **out,
 	char *text;
 	size_t n;
 
-	status = pawl_read_input(path, &text, &n, err);
+	status = pawl_read_input(path, PAWL_MAX_TEXT_MIB, &text, &n, err);
 	if (status)
 		return status;
 	status = pawl_parse(text, n, path, &graph, NULL, err);
@@ -61,8 +62,11 @@ plan_text(struct pawl_engine *engine, const char *path, struct pawl_plan **out,
 	if (status)
 		return status;
 	status = pawl_engine_open_device(engine, err);
-	if (!status)
+	if (!status) {
 		status = pawl_plan_build(graph, engine->device, &options, out, err);
+		if (status)
+			pawl_error_prefix(err, "%.300s", path);
+	}
 	if (!status)
 		pawl_plan_print_times(engine->command, *out);
 	pawl_graph_free(graph);
@@ -105,22 +109,28 @@ pawl_cmd_plan(int argc, char **argv)
 		"Shows the held plan of a step of a model, or of a graph in text form.  --seq,\n"
 		"--logits, --ctx and --kv are for models.",
 		options, sizeof(options) / sizeof(options[0]), 1, 1};
-	const char *operands[PAWL_MAX_OPERANDS];
+	struct pawl_args args;
 	struct pawl_plan *own = NULL;
 	const struct pawl_plan *plan = NULL;
 	struct pawl_engine engine;
 	struct pawl_error err = {0};
+	struct pawl_inputs inputs = {0};
 	enum pawl_status status;
-	int exit_status = pawl_options_parse(&command, argc, argv, operands);
+	int exit_status = pawl_options_parse(&command, argc, argv, &args);
 
+	if (exit_status < 0 && is_text(args.operands[0]))
+		exit_status = pawl_options_refuse(&command, &args, "--seq --logits --ctx --kv",
+			"is for models, and a file named *.pawl is a graph");
 	if (exit_status >= 0)
 		return exit_status;
+	inputs.paths[0] = args.operands[0];
 	pawl_engine_init(&engine, &command, &p.options);
-	if (is_text(operands[0])) {
-		status = plan_text(&engine, operands[0], &own, &err);
+	status = pawl_check_environment(&inputs, &err);
+	if (!status && is_text(args.operands[0])) {
+		status = plan_text(&engine, args.operands[0], &own, &err);
 		plan = own;
-	} else {
-		status = plan_model(&engine, &p, operands[0], &plan, &err);
+	} else if (!status) {
+		status = plan_model(&engine, &p, args.operands[0], &plan, &err);
 	}
 	exit_status = status ? pawl_report_error(&command, &err) : print(&p, &command, plan);
 	pawl_plan_unref(own);

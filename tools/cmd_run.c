@@ -22,7 +22,15 @@ struct run {
 	struct pawl_engine engine;
 	struct pawl_token_list ids;
 	struct pawl_generation generation;
+	struct pawl_output output;
 };
+
+/* What the messages about the prompt's text begin with. */
+static const char *
+prompt_name(const struct run *r)
+{
+	return r->prompt ? "-p" : pawl_input_name(r->file);
+}
 
 static enum pawl_status
 encode_raw(struct run *r, const char *text, size_t n, struct pawl_error *err)
@@ -32,7 +40,9 @@ encode_raw(struct run *r, const char *text, size_t n, struct pawl_error *err)
 	enum pawl_status status = pawl_tokenizer_encode(tokenizer, text, n,
 		PAWL_ENCODE_SPECIAL | (bos ? PAWL_ENCODE_BOS : 0), &r->ids, err);
 
-	if (!status && bos && r->ids.n > 1 && r->ids.ids[1] == r->ids.ids[0])
+	if (status)
+		return pawl_error_prefix(err, "%.300s", prompt_name(r));
+	if ( bos && r->ids.n > 1 && r->ids.ids[1] == r->ids.ids[0])
 		pawl_note(r->command,
 			"the prompt begins with the BOS token, and the model puts one "
 			"there itself: it is there twice");
@@ -57,6 +67,8 @@ encode_message(struct run *r, const char *text, size_t n, struct pawl_error *err
 		pawl_note(r->command, "template: ChatML, from tokenizer.chat_template%s",
 			chat.system ? ", with its default system message" : "");
 	status = pawl_chat_prompt(&chat, &message, 1, true, &r->ids, err);
+	if (status)
+		pawl_error_prefix(err, "%.300s", prompt_name(r));
 	pawl_chat_release(&chat);
 	return status;
 }
@@ -66,13 +78,16 @@ read_prompt(struct run *r, struct pawl_error *err)
 {
 	size_t n = r->prompt ? strlen(r->prompt) : 0;
 	char *text = NULL;
-	enum pawl_status status = r->prompt ? PAWL_OK : pawl_read_input(r->file, &text, &n, err);
+	enum pawl_status status = PAWL_OK;
 
+	if (!r->prompt)
+		status = pawl_read_input(r->file, PAWL_MAX_INPUT_MIB, &text, &n, err);
 	if (!status)
 		status = (r->raw ? encode_raw : encode_message)(
 			r, r->prompt ? r->prompt : text, n, err);
 	if (!status && !r->ids.n)
-		status = pawl_fail(err, PAWL_INVALID_ARGUMENT, "the prompt is empty");
+		status = pawl_fail(err, PAWL_INVALID_ARGUMENT, "%.300s: the prompt is empty",
+			prompt_name(r));
 	free(text);
 	return status;
 }
@@ -135,10 +150,15 @@ choose_capacity(struct run *r, int64_t *capacity, struct pawl_error *err)
 static enum pawl_status
 run(struct run *r, struct pawl_progress *progress, struct pawl_error *err)
 {
+	const struct pawl_inputs inputs = {{r->model, r->file}};
 	struct pawl_decoder_stats stats;
 	int64_t capacity;
-	enum pawl_status status = pawl_model_open(r->model, &r->engine.model, err);
+	enum pawl_status status = pawl_check_environment(&inputs, err);
 
+	if (!status && r->stats_json)
+		status = pawl_output_open(&r->output, "--stats-json", r->stats_json, &inputs, err);
+	if (!status)
+		status = pawl_model_open(r->model, &r->engine.model, err);
 	if (status)
 		return status;
 	note_unused(r);
@@ -180,8 +200,10 @@ run_and_report(struct run *r)
 	if (!exit_status && r->stats)
 		pawl_generation_note(&r->engine, &r->generation);
 	if (!exit_status && r->stats_json &&
-		pawl_generation_write(&r->generation, r->stats_json, &err))
+		(pawl_generation_write(&r->generation, &r->output, &err) ||
+			pawl_output_commit(&r->output, &err)))
 		exit_status = pawl_report_error(r->command, &err);
+	pawl_output_release(&r->output);
 	pawl_token_list_release(&r->generation.tokens);
 	pawl_token_list_release(&r->ids);
 	pawl_engine_release(&r->engine);
@@ -208,8 +230,8 @@ pawl_cmd_run(int argc, char **argv)
 			"the prompt is plain text, not a message to the model's chat template", 0,
 			0},
 		{"--temp", PAWL_OPTION_REAL, &r.generate.sampler.temp, "X",
-			"temperature; 0 or less takes the likeliest token (default: 0)", INT64_MIN,
-			INT64_MAX},
+			"temperature, up to 100; 0 or less takes the likeliest token (default: 0)",
+			-100, 100},
 		{"--top-k", PAWL_OPTION_INT, &r.generate.sampler.top_k, "N",
 			"draw from the N likeliest (default: 0, all)", 0, INT32_MAX},
 		{"--top-p", PAWL_OPTION_REAL, &r.generate.sampler.top_p, "X",
@@ -238,15 +260,21 @@ pawl_cmd_run(int argc, char **argv)
 		"In the figures, optimizes is the number of plans (the cache, a chunk of the\n"
 		"prompt, a single token), rebinds the runs that a held plan served with new data.",
 		options, sizeof(options) / sizeof(options[0]), 1, 1};
-	const char *operands[PAWL_MAX_OPERANDS];
-	int exit_status = pawl_options_parse(&command, argc, argv, operands);
+	struct pawl_args args;
+	int exit_status = pawl_options_parse(&command, argc, argv, &args);
 
 	if (exit_status >= 0)
 		return exit_status;
 	if (!r.prompt == !r.file)
 		return pawl_usage_error(&command, "%s",
 			r.prompt ? "-p and -f exclude each other" : "no prompt given (-p or -f)");
-	r.model = operands[0];
+	if (!pawl_option_is_given(&command, &args, "--temp"))
+		exit_status = pawl_options_refuse(&command, &args,
+			"--top-k --top-p --min-p --seed",
+			"is for draws, and without --temp the likeliest token is taken");
+	if (exit_status >= 0)
+		return exit_status;
+	r.model = args.operands[0];
 	r.command = &command;
 	r.generate.sampler.seed = (uint64_t)seed;
 	return run_and_report(&r);

@@ -27,12 +27,14 @@ encode_input(struct tokenize *t, struct pawl_error *err)
 	if (!status)
 		status = pawl_tokenizer_from_gguf(t->gguf, &t->tokenizer, err);
 	if (!status)
-		status = pawl_read_input("-", &text, &n, err);
+		status = pawl_read_input("-", PAWL_MAX_INPUT_MIB, &text, &n, err);
 	if (status)
 		return status;
 	if (t->bos || (!t->no_bos && pawl_tokenizer_wants_bos(t->tokenizer)))
 		flags |= PAWL_ENCODE_BOS;
 	status = pawl_tokenizer_encode(t->tokenizer, text, n, flags, &t->ids, err);
+	if (status)
+		pawl_error_prefix(err, "standard input");
 	free(text);
 	return status;
 }
@@ -51,15 +53,15 @@ pawl_cmd_tokenize(int argc, char **argv)
 	const struct pawl_command command = {"tokenize", "MODEL",
 		"Reads text on standard input and prints its token ids as a JSON array.", options,
 		sizeof(options) / sizeof(options[0]), 1, 1};
-	const char *operands[PAWL_MAX_OPERANDS];
+	struct pawl_args args;
 	struct pawl_error err = {0};
-	int exit_status = pawl_options_parse(&command, argc, argv, operands);
+	int exit_status = pawl_options_parse(&command, argc, argv, &args);
 
 	if (exit_status >= 0)
 		return exit_status;
 	if (t.bos && t.no_bos)
 		return pawl_usage_error(&command, "--bos and --no-bos exclude each other");
-	t.model = operands[0];
+	t.model = args.operands[0];
 	pawl_token_list_init(&t.ids);
 	if (encode_input(&t, &err)) {
 		exit_status = pawl_report_error(&command, &err);

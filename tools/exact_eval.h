@@ -8,8 +8,9 @@
 #include "models/model.h"
 
 /*
- * The logits after each of n tokens, `chunk` of them in a run; between runs K and V are kept in
- * f32. row is called in order with n_vocab values, rounded to f32; its failure ends the call.
+ * The logits after each of n tokens, ids of the model, `chunk` of them in a run; between runs K
+ * and V are kept in f32.  row is called in order with n_vocab values, rounded to f32; its failure
+ * ends the call.
  */
 enum pawl_status pawl_exact_eval(const struct pawl_model *model, const uint32_t *tokens, int64_t n,
 	int64_t chunk,

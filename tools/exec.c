@@ -328,7 +328,8 @@ is_same(double a, double b)
 }
 
 struct pawl_exec_difference
-pawl_exec_compare(const struct pawl_exec_value *a, const struct pawl_exec_value *b)
+pawl_exec_compare(
+	const struct pawl_exec_value *a, const struct pawl_exec_value *b, double within)
 {
 	struct pawl_exec_difference out = {0};
 
@@ -344,6 +345,7 @@ pawl_exec_compare(const struct pawl_exec_value *a, const struct pawl_exec_value 
 			out.n_nan++;
 		else
 			out.max = fmax(out.max, distance);
+		out.beyond += within == 0 || !(distance <= within);
 	}
 	return out;
 }

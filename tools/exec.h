@@ -33,14 +33,18 @@ enum pawl_status pawl_exec_plan(const struct pawl_exec_inputs *inputs,
 void pawl_exec_result_release(struct pawl_exec_result *result);
 
 struct pawl_exec_difference {
-	int64_t n;     /* elements that are not the same */
-	int64_t first; /* of them */
-	int64_t n_nan; /* of them, one of two is NaN */
-	double max;    /* |a - b| of the others; infinite where one of two is */
+	int64_t n;      /* elements that are not the same */
+	int64_t first;  /* of them */
+	int64_t n_nan;  /* of them, one of two is NaN */
+	double max;     /* |a - b| of the others; infinite where one of two is */
+	int64_t beyond; /* of n, further apart than allowed */
 };
 
-/* By the rule of pawl_eval_same() for elements that are f32 numbers.  Both of one length. */
+/*
+ * By the rule of pawl_eval_same() for elements that are f32 numbers.  Both of one length.  within:
+ * the distance that is allowed; 0 allows only the same.
+ */
 struct pawl_exec_difference pawl_exec_compare(
-	const struct pawl_exec_value *a, const struct pawl_exec_value *b);
+	const struct pawl_exec_value *a, const struct pawl_exec_value *b, double within);
 
 #endif

@@ -5,7 +5,6 @@
 #include "runtime/memory.h"
 #include "tools/clock.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,23 +14,26 @@
 /* Bytes of a piece that are printed at once. */
 enum { PIECE_BYTES = 1024 };
 
-static void
-print_piece(const struct pawl_tokenizer *tokenizer, int32_t id, struct pawl_utf8_stream *stream)
+static enum pawl_status
+print_piece(const struct pawl_tokenizer *tokenizer, int32_t id, struct pawl_utf8_stream *stream,
+	struct pawl_error *err)
 {
 	char text[PAWL_UTF8_STREAM_ROOM(PIECE_BYTES)];
+	enum pawl_status status = PAWL_OK;
 	struct pawl_text piece;
 
 	if (pawl_tokenizer_is_control(tokenizer, id) ||
 		!pawl_tokenizer_piece(tokenizer, id, &piece))
-		return;
-	while (piece.n) {
+		return PAWL_OK;
+	while (piece.n && !status) {
 		size_t n = piece.n < PIECE_BYTES ? piece.n : PIECE_BYTES;
 
 		fwrite(text, 1, pawl_utf8_stream_push(stream, piece.bytes, n, text), stdout);
 		piece.bytes += n;
 		piece.n -= n;
+		status = pawl_flush_output(err);
 	}
-	fflush(stdout);
+	return status;
 }
 
 static void
@@ -41,7 +43,7 @@ print_end(struct pawl_utf8_stream *stream)
 
 	fwrite(text, 1, pawl_utf8_stream_flush(stream, text), stdout);
 	fputs("\n", stdout);
-	fflush(stdout);
+	pawl_flush_output(NULL);
 }
 
 static enum pawl_status
@@ -105,8 +107,8 @@ generate(struct pawl_engine *engine, const struct pawl_generate_options *options
 		status = pawl_token_list_add(&g->tokens, id, err);
 		if (status)
 			break;
-		print_piece(tokenizer, id, &stream);
-		if ((int64_t)g->tokens.n == options->n)
+		status = print_piece(tokenizer, id, &stream, err);
+		if (status || (int64_t)g->tokens.n == options->n)
 			break;
 		status = step(engine, id, &logits, g, err);
 	}
@@ -178,23 +180,9 @@ peak_rss(void)
 	return getrusage(RUSAGE_SELF, &usage) ? 0 : 1024.0 * (double)usage.ru_maxrss;
 }
 
-static enum pawl_status
-write_text(const char *path, const char *text, struct pawl_error *err)
-{
-	FILE *file = fopen(path, "w");
-	bool ok = file && fputs(text, file) >= 0;
-	int reason = errno;
-
-	if (file && fclose(file)) {
-		ok = false;
-		reason = errno;
-	}
-	return ok ? PAWL_OK
-		  : pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", path, strerror(reason));
-}
-
 enum pawl_status
-pawl_generation_write(const struct pawl_generation *g, const char *path, struct pawl_error *err)
+pawl_generation_write(
+	const struct pawl_generation *g, struct pawl_output *out, struct pawl_error *err)
 {
 	const struct pawl_counters *counters = &g->stats.counters;
 	struct pawl_json json;
@@ -224,7 +212,7 @@ pawl_generation_write(const struct pawl_generation *g, const char *path, struct 
 	pawl_json_release(&json);
 	if (status)
 		return status;
-	status = write_text(path, text, err);
+	status = pawl_output_write(out, text, strlen(text), err);
 	free(text);
 	return status;
 }

@@ -4,6 +4,7 @@
 
 #include "models/token_list.h"
 #include "tools/engine.h"
+#include "tools/output.h"
 #include "tools/progress.h"
 #include "tools/sampler.h"
 
@@ -37,6 +38,6 @@ enum pawl_status pawl_generate(struct pawl_engine *engine, const struct pawl_tok
 void pawl_generation_note(const struct pawl_engine *engine, const struct pawl_generation *g);
 /* The object of --stats-json. */
 enum pawl_status pawl_generation_write(
-	const struct pawl_generation *g, const char *path, struct pawl_error *err);
+	const struct pawl_generation *g, struct pawl_output *out, struct pawl_error *err);
 
 #endif

@@ -8,9 +8,9 @@
 #include <string.h>
 
 static enum pawl_status
-read_all(FILE *file, const char *name, char **text, size_t *n, struct pawl_error *err)
+read_all(FILE *file, const char *name, int max_mib, char **text, size_t *n, struct pawl_error *err)
 {
-	size_t room = 1 << 16, used = 0;
+	size_t most = (size_t)max_mib << 20, room = 1 << 16, used = 0;
 	char *bytes = malloc(room + 1);
 
 	while (bytes) {
@@ -22,13 +22,13 @@ read_all(FILE *file, const char *name, char **text, size_t *n, struct pawl_error
 			return pawl_fail(
 				err, PAWL_ENVIRONMENT, "%.300s: %s", name, strerror(errno));
 		}
+		if (used > most) {
+			free(bytes);
+			return pawl_fail(err, PAWL_INVALID_FILE, "%.300s: longer than %d MiB", name,
+				max_mib);
+		}
 		if (used < room)
 			break;
-		if (room >= PAWL_MAX_INPUT) {
-			free(bytes);
-			return pawl_fail(err, PAWL_INVALID_FILE, "%.300s: longer than %d bytes",
-				name, PAWL_MAX_INPUT);
-		}
 		room *= 2;
 		larger = realloc(bytes, room + 1);
 		if (!larger)
@@ -43,18 +43,25 @@ read_all(FILE *file, const char *name, char **text, size_t *n, struct pawl_error
 	return PAWL_OK;
 }
 
-enum pawl_status
-pawl_read_input(const char *path, char **text, size_t *n, struct pawl_error *err)
+const char *
+pawl_input_name(const char *path)
 {
+	return strcmp(path, "-") ? path : "standard input";
+}
+
+enum pawl_status
+pawl_read_input(const char *path, int max_mib, char **text, size_t *n, struct pawl_error *err)
+{
+	const char *name = pawl_input_name(path);
 	enum pawl_status status;
 	FILE *file;
 
 	if (!strcmp(path, "-"))
-		return read_all(stdin, "standard input", text, n, err);
+		return read_all(stdin, name, max_mib, text, n, err);
 	file = fopen(path, "rb");
 	if (!file)
-		return pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", path, strerror(errno));
-	status = read_all(file, path, text, n, err);
+		return pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", name, strerror(errno));
+	status = read_all(file, name, max_mib, text, n, err);
 	fclose(file);
 	return status;
 }
@@ -127,19 +134,28 @@ pawl_parse_tokens(const char *text, size_t n, const char *name, struct pawl_toke
 	return PAWL_OK;
 }
 
-enum pawl_status
-pawl_read_tokens(const char *word, struct pawl_token_list *list, struct pawl_error *err)
+bool
+pawl_is_token_list(const char *word)
 {
-	size_t n = strlen(word);
+	return !word[strspn(word, "0123456789, []")];
+}
+
+enum pawl_status
+pawl_read_tokens(
+	const char *word, const char *option, struct pawl_token_list *list, struct pawl_error *err)
+{
 	enum pawl_status status;
 	char *text;
+	size_t n;
 
-	if (strspn(word, "0123456789, []") == n)
-		return pawl_parse_tokens(word, n, "token list", list, err);
-	status = pawl_read_input(word, &text, &n, err);
+	if (pawl_is_token_list(word))
+		return pawl_parse_tokens(word, strlen(word), option, list, err);
+	status = pawl_read_input(word, PAWL_MAX_INPUT_MIB, &text, &n, err);
+	if (status == PAWL_ENVIRONMENT && strcmp(word, "-"))
+		pawl_error_prefix(err, "%s: not a list of token ids, and as a file", option);
 	if (status)
 		return status;
-	status = pawl_parse_tokens(text, n, word, list, err);
+	status = pawl_parse_tokens(text, n, pawl_input_name(word), list, err);
 	free(text);
 	return status;
 }

@@ -20,7 +20,7 @@ print_line(const struct pawl_command *command, const char *format, va_list args)
 		if ((unsigned char)*at < ' ' || *at == 0x7f)
 			*at = '?';
 	}
-	fflush(stdout);
+	pawl_flush_output(NULL);
 	fprintf(stderr, "pawl%s%s: %s\n", command->name ? " " : "",
 		command->name ? command->name : "", line);
 }
@@ -56,16 +56,28 @@ pawl_report_error(const struct pawl_command *command, const struct pawl_error *e
 	return PAWL_EXIT_FAILED;
 }
 
+enum pawl_status
+pawl_flush_output(struct pawl_error *err)
+{
+	static int reason; /* the first: what failed once may not fail again */
+	int before = errno;
+
+	errno = 0;
+	if (!fflush(stdout) && !ferror(stdout))
+		return PAWL_OK;
+	/* When it was printing that failed, it left errno, which no success changes. */
+	if (!reason)
+		reason = errno ? errno : before;
+	return pawl_fail(err, PAWL_ENVIRONMENT, "standard output: %s",
+		reason ? strerror(reason) : "something could not be written");
+}
+
 int
 pawl_finish_output(const struct pawl_command *command)
 {
-	errno = 0;
-	if (fflush(stdout) || ferror(stdout)) {
-		pawl_note(
-			command, "standard output: %s", errno ? strerror(errno) : "a write failed");
-		return PAWL_EXIT_FAILED;
-	}
-	return PAWL_EXIT_OK;
+	struct pawl_error err;
+
+	return pawl_flush_output(&err) ? pawl_report_error(command, &err) : PAWL_EXIT_OK;
 }
 
 static void
@@ -84,27 +96,31 @@ print_help(const struct pawl_command *command)
 	printf("  %-*s%s\n", HELP_COLUMN - 2, "--help", "this text");
 }
 
+/* label is the option's name, or names an entry of its list. */
 static int
-refuse_range(const struct pawl_command *command, const struct pawl_option *option, const char *word)
+refuse_range(const struct pawl_command *command, const struct pawl_option *option,
+	const char *label, const char *word, size_t n)
 {
+	int length = (int)(n < 100 ? n : 100);
+
 	if (option->max == INT64_MAX)
 		return pawl_usage_error(
-			command, "%s: %.100s is below %" PRId64, option->name, word, option->min);
-	return pawl_usage_error(command, "%s: %.100s is not in %" PRId64 " .. %" PRId64,
-		option->name, word, option->min, option->max);
+			command, "%s: %.*s is below %" PRId64, label, length, word, option->min);
+	return pawl_usage_error(command, "%s: %.*s is not in %" PRId64 " .. %" PRId64, label,
+		length, word, option->min, option->max);
 }
 
 static int
-read_int(const struct pawl_command *command, const struct pawl_option *option, const char *word,
-	size_t n, int64_t *out)
+read_int(const struct pawl_command *command, const struct pawl_option *option, const char *label,
+	const char *word, size_t n, int64_t *out)
 {
 	int64_t value;
 
 	if (!pawl_parse_int(word, n, &value))
-		return pawl_usage_error(command, "%s: '%.*s' is not a whole number", option->name,
+		return pawl_usage_error(command, "%s: '%.*s' is not a whole number", label,
 			(int)(n < 100 ? n : 100), word);
 	if (value < option->min || value > option->max)
-		return refuse_range(command, option, word);
+		return refuse_range(command, option, label, word, n);
 	*out = value;
 	return -1;
 }
@@ -112,13 +128,14 @@ read_int(const struct pawl_command *command, const struct pawl_option *option, c
 static int
 read_real(const struct pawl_command *command, const struct pawl_option *option, const char *word)
 {
+	size_t n = strlen(word);
 	double value;
 
-	if (!pawl_parse_double(word, strlen(word), &value) || !isfinite(value))
+	if (!pawl_parse_double(word, n, &value) || !isfinite(value))
 		return pawl_usage_error(
 			command, "%s: '%.100s' is not a finite number", option->name, word);
 	if (value < (double)option->min || value > (double)option->max)
-		return refuse_range(command, option, word);
+		return refuse_range(command, option, option->name, word, n);
 	*(double *)option->out = value;
 	return -1;
 }
@@ -147,16 +164,22 @@ read_ints(const struct pawl_command *command, const struct pawl_option *option, 
 {
 	struct pawl_ints *list = option->out;
 	const char *at = word;
+	char label[64];
 
 	list->n = 0;
 	for (;;) {
 		size_t n = strcspn(at, ",");
 		int status;
 
+		if (at[n] || at > word)
+			snprintf(label, sizeof(label), "%s: entry %d", option->name, list->n + 1);
+		else
+			snprintf(label, sizeof(label), "%s", option->name);
+
 		if (list->n == PAWL_MAX_INTS)
 			return pawl_usage_error(
 				command, "%s: more than %d numbers", option->name, PAWL_MAX_INTS);
-		status = read_int(command, option, at, n, &list->items[list->n++]);
+		status = read_int(command, option, label, at, n, &list->items[list->n++]);
 		if (status >= 0 || !at[n])
 			return status;
 		at += n + 1;
@@ -171,7 +194,8 @@ read_value(const struct pawl_command *command, const struct pawl_option *option,
 	case PAWL_OPTION_OFF:
 		break;
 	case PAWL_OPTION_INT:
-		return read_int(command, option, word, strlen(word), option->out);
+		return read_int(
+			command, option, option->name, word, strlen(word), option->out);
 	case PAWL_OPTION_REAL:
 		return read_real(command, option, word);
 	case PAWL_OPTION_TEXT:
@@ -199,9 +223,32 @@ find_option(const struct pawl_command *command, const char *word, size_t n)
 	return NULL;
 }
 
+bool
+pawl_option_is_given(
+	const struct pawl_command *command, const struct pawl_args *args, const char *name)
+{
+	return args->given >> (find_option(command, name, strlen(name)) - command->options) & 1;
+}
+
+int
+pawl_options_refuse(const struct pawl_command *command, const struct pawl_args *args,
+	const char *names, const char *reason)
+{
+	for (const char *at = names; *at;) {
+		size_t n = strcspn(at, " ");
+		const struct pawl_option *option = find_option(command, at, n);
+
+		if (args->given >> (option - command->options) & 1)
+			return pawl_usage_error(command, "%s %s", option->name, reason);
+		at += n + (at[n] == ' ');
+	}
+	return -1;
+}
+
 /* Reads the option at argv[*i] and leaves *i at its last word. */
 static int
-read_option(const struct pawl_command *command, int argc, char **argv, int *i)
+read_option(
+	const struct pawl_command *command, int argc, char **argv, int *i, struct pawl_args *out)
 {
 	const char *word = argv[*i];
 	size_t n = strcspn(word, "=");
@@ -211,6 +258,7 @@ read_option(const struct pawl_command *command, int argc, char **argv, int *i)
 	if (!option)
 		return pawl_usage_error(
 			command, "there is no option %.*s", (int)(n < 100 ? n : 100), word);
+	out->given |= UINT64_C(1) << (option - command->options);
 	if (!option->value) {
 		if (value)
 			return pawl_usage_error(command, "%s takes no value", option->name);
@@ -227,14 +275,13 @@ read_option(const struct pawl_command *command, int argc, char **argv, int *i)
 }
 
 int
-pawl_options_parse(const struct pawl_command *command, int argc, char **argv,
-	const char *operands[PAWL_MAX_OPERANDS])
+pawl_options_parse(
+	const struct pawl_command *command, int argc, char **argv, struct pawl_args *out)
 {
 	int n = 0, status = -1;
 	bool ended = false;
 
-	for (int i = 0; i < PAWL_MAX_OPERANDS; i++)
-		operands[i] = NULL;
+	*out = (struct pawl_args){0};
 	for (int i = 1; i < argc && status < 0; i++) {
 		const char *word = argv[i];
 
@@ -242,14 +289,17 @@ pawl_options_parse(const struct pawl_command *command, int argc, char **argv,
 			if (n == command->max_operands)
 				return pawl_usage_error(
 					command, "'%.100s' is one word too many", word);
-			operands[n++] = word;
+			if (!*word)
+				return pawl_usage_error(
+					command, "%s: an empty value", command->operands);
+			out->operands[n++] = word;
 		} else if (!strcmp(word, "--")) {
 			ended = true;
 		} else if (!strcmp(word, "--help")) {
 			print_help(command);
 			return pawl_finish_output(command);
 		} else {
-			status = read_option(command, argc, argv, &i);
+			status = read_option(command, argc, argv, &i, out);
 		}
 	}
 	if (status < 0 && n < command->min_operands)

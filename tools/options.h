@@ -50,12 +50,28 @@ struct pawl_command {
 	int min_operands, max_operands; /* at most PAWL_MAX_OPERANDS */
 };
 
+/* What a command line held. */
+struct pawl_args {
+	const char *operands[PAWL_MAX_OPERANDS]; /* NULL: not given */
+	uint64_t given;                          /* bit i: option i of the command */
+};
+
 /*
  * argv[0] is the command's name.  Returns -1 when the command may go on, else its exit status: the
- * help was printed, or the one line that says what is wrong.  Missing operands become NULL.
+ * help was printed, or the one line that says what is wrong.
  */
-int pawl_options_parse(const struct pawl_command *command, int argc, char **argv,
-	const char *operands[PAWL_MAX_OPERANDS]);
+int pawl_options_parse(
+	const struct pawl_command *command, int argc, char **argv, struct pawl_args *out);
+
+bool pawl_option_is_given(
+	const struct pawl_command *command, const struct pawl_args *args, const char *name);
+
+/*
+ * For options that would do nothing: -1 when none of the names ("--seq --ctx") is given, else
+ * prints "NAME REASON" and returns PAWL_EXIT_USAGE.
+ */
+int pawl_options_refuse(const struct pawl_command *command, const struct pawl_args *args,
+	const char *names, const char *reason);
 
 /* Prints one line on stderr and returns PAWL_EXIT_USAGE. */
 int pawl_usage_error(const struct pawl_command *command, const char *format, ...) PAWL_PRINTF(2, 3);
@@ -65,6 +81,9 @@ int pawl_report_error(const struct pawl_command *command, const struct pawl_erro
 
 /* One line on stderr: "pawl run: ...". */
 void pawl_note(const struct pawl_command *command, const char *format, ...) PAWL_PRINTF(2, 3);
+
+/* Flushes stdout; PAWL_ENVIRONMENT when something could not be written. */
+enum pawl_status pawl_flush_output(struct pawl_error *err);
 
 /*
  * Flushes stdout.  PAWL_EXIT_OK, or PAWL_EXIT_FAILED after a line on stderr when something could
