@@ -85,7 +85,7 @@ score(const struct pawl_ref_call *call, int64_t t, int64_t position, double prod
 
 	if (attrs->softcap > 0.0)
 		s = attrs->softcap * tanh(s / attrs->softcap);
-	if (call->n_inputs < 5)
+	if (!pawl_ref_attend_has_mask(call))
 		return s;
 	pawl_tensor_load_f64(&call->inputs[4], t, position, 1, &mask);
 	return s + mask;
@@ -108,8 +108,9 @@ attend_row(const struct pawl_ref_call *call, int64_t t, int64_t head, struct paw
 	for (i = 0; i < width; i++)
 		o[i] = 0.0;
 	for (p = seen.first; p < seen.end; p++) {
-		double s = score(call, t, p, dot(q, row_of(k, g * m + p, row), d));
-		const double *value = row_of(v, g * m + p, values);
+		int64_t slot = g * m + pawl_ref_attend_slot(call, t, p);
+		double s = score(call, t, p, dot(q, row_of(k, slot, row), d));
+		const double *value = row_of(v, slot, values);
 		double weight;
 
 		if (s > max) {
@@ -131,15 +132,18 @@ attend_row(const struct pawl_ref_call *call, int64_t t, int64_t head, struct paw
 enum pawl_status
 pawl_exact_attention(const struct pawl_ref_call *call, struct pawl_error *err)
 {
-	int64_t offset, length, t, head;
+	int64_t length, t, head;
 	enum pawl_status status;
 
-	status = pawl_ref_attend_extent(call, &offset, &length, err);
+	status = pawl_ref_attend_length(call, &length, err);
 	if (status)
 		return status;
 	for (t = 0; t < call->out->dim[0]; t++) {
+		struct pawl_visible seen =
+			pawl_visible(call->attrs, pawl_ref_attend_position(call, t), length);
+
 		for (head = 0; head < call->out->dim[1]; head++)
-			attend_row(call, t, head, pawl_visible(call->attrs, offset + t, length));
+			attend_row(call, t, head, seen);
 	}
 	return PAWL_OK;
 }
@@ -184,6 +188,7 @@ pawl_exact_run(enum pawl_op op, const struct pawl_ref_call *call, struct pawl_er
 	case PAWL_OP_ROPE:
 		return pawl_exact_rope(call);
 	case PAWL_OP_ATTENTION:
+	case PAWL_OP_PAGED_ATTENTION:
 		return pawl_exact_attention(call, err);
 	case PAWL_OP_ARGMAX:
 		return pawl_exact_argmax(call);

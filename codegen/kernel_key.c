@@ -116,6 +116,7 @@ put_op(struct text *t, const struct pawl_step_op *op)
 	put_real(t, "scale", a->scale);
 	put_real(t, "softcap", a->softcap);
 	put_int(t, "window", a->window, 0);
+	put_int(t, "block", a->block, 0);
 	put_int(t, "causal", a->causal, 1);
 	put_int(t, "sym", a->sym, -1);
 	put_int(t, "pairs", a->pairs, 0);

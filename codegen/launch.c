@@ -2,6 +2,7 @@
 
 #include "codegen/pack.h"
 #include "ir/eval_consts.h"
+#include "passes/cost.h"
 
 static int64_t
 ceil_div(int64_t a, int64_t b)
@@ -19,6 +20,16 @@ pawl_step_find(const struct pawl_step *step, enum pawl_op op)
 			return i;
 	}
 	return -1;
+}
+
+int32_t
+pawl_step_attention(const struct pawl_step *step)
+{
+	int32_t i = 0;
+
+	while (!pawl_op_attends(step->ops[i].op))
+		i++;
+	return i;
 }
 
 int
@@ -109,13 +120,13 @@ pawl_attend_length(const struct pawl_step_op *attention, const int64_t *symbols)
 {
 	int32_t sym = attention->attrs.sym;
 
-	return sym >= 0 ? symbols[sym] : attention->inputs[1].type.dim[2].base;
+	return sym >= 0 ? symbols[sym] : pawl_attend_most(attention);
 }
 
 static int64_t
 attend_units(const struct pawl_step *step, int phase, const int64_t *symbols)
 {
-	const struct pawl_step_op *attention = &step->ops[pawl_step_find(step, PAWL_OP_ATTENTION)];
+	const struct pawl_step_op *attention = &step->ops[pawl_step_attention(step)];
 	int64_t rows = pawl_dim_value(attention->type.dim[0], symbols);
 
 	if (phase == 1)
@@ -154,7 +165,7 @@ pawl_step_is_symbolic(const struct pawl_step *step)
 		const struct pawl_step_op *op = &step->ops[i];
 
 		if (!pawl_type_is_static(&op->type) ||
-			(op->op == PAWL_OP_ATTENTION && op->attrs.sym >= 0) ||
+			(pawl_op_attends(op->op) && op->attrs.sym >= 0) ||
 			(op->n_inputs && !pawl_type_is_static(&op->inputs[0].type)))
 			return true;
 	}

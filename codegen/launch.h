@@ -41,6 +41,9 @@ bool pawl_step_is_symbolic(const struct pawl_step *step);
 /* The first op of that kind in the body, -1: none. */
 int32_t pawl_step_find(const struct pawl_step *step, enum pawl_op op);
 
+/* The attention of the body of an ATTEND step. */
+int32_t pawl_step_attention(const struct pawl_step *step);
+
 /*
  * Units of a phase.  ATTEND phase 0: (row, kv head, chunk of PAWL_ATTEND_CHUNK positions), the
  * last fastest; phase 1: (row, query head).

@@ -27,7 +27,7 @@ int64_t
 pawl_ref_scratch_bytes(enum pawl_op op, const struct pawl_tensor *inputs, int n_inputs,
 	const struct pawl_tensor *out)
 {
-	bool attends = op == PAWL_OP_ATTENTION;
+	bool attends = pawl_op_attends(op);
 	int64_t rows = SCRATCH_ROWS + (attends ? PAWL_ATTEND_CHUNK : 0);
 	int64_t longest = pawl_tensor_row_length(out);
 	int i;

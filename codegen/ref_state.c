@@ -115,26 +115,27 @@ enum pawl_status
 pawl_ref_WRITE_ROWS(const struct pawl_ref_call *call, struct pawl_error *err)
 {
 	const struct pawl_tensor *rows = &call->inputs[1];
+	int axis = pawl_write_rows_axis(call->attrs);
 	int64_t t;
 	int64_t start[PAWL_MAX_RANK] = {0}, stop[PAWL_MAX_RANK];
 
 	pawl_tensor_copy(&call->inputs[0], call->out);
 	memcpy(stop, rows->dim, sizeof(stop));
-	for (t = 0; t < rows->dim[0]; t++) {
+	for (t = 0; t < rows->dim[axis]; t++) {
 		int64_t index = pawl_tensor_load_i64(&call->inputs[2], t);
 		struct pawl_tensor from, to;
 
 		if (index < 0)
 			continue;
-		if (index >= call->out->dim[0])
+		if (index >= call->out->dim[axis])
 			return pawl_fail(err, PAWL_CAPACITY,
 				"row %" PRId64 " goes to %" PRId64 " of %" PRId64, t, index,
-				call->out->dim[0]);
-		start[0] = t;
-		stop[0] = t + 1;
+				call->out->dim[axis]);
+		start[axis] = t;
+		stop[axis] = t + 1;
 		pawl_tensor_slice(rows, start, stop, &from);
-		start[0] = index;
-		stop[0] = index + 1;
+		start[axis] = index;
+		stop[axis] = index + 1;
 		pawl_tensor_slice(call->out, start, stop, &to);
 		pawl_tensor_copy(&from, &to);
 	}

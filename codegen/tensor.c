@@ -346,12 +346,20 @@ void
 pawl_tensor_slice(const struct pawl_tensor *x, const int64_t *start, const int64_t *stop,
 	struct pawl_tensor *out)
 {
+	int64_t corner[PAWL_MAX_RANK];
 	int i;
 
 	*out = *x;
-	out->data = pawl_tensor_at(x, start);
-	for (i = 0; i < x->rank; i++)
+	for (i = 0; i < x->rank; i++) {
+		corner[i] = start[i];
 		out->dim[i] = stop[i] - start[i];
+	}
+	/* Which lane of 16 a position is in is kept by pos0 alone. */
+	if (x->layout == PAWL_LAYOUT_K16) {
+		corner[x->pos_dim] = -x->pos0;
+		out->pos0 = x->pos0 + start[x->pos_dim];
+	}
+	out->data = pawl_tensor_at(x, corner);
 }
 
 void

@@ -75,7 +75,7 @@ void pawl_tensor_store_i64(const struct pawl_tensor *t, int64_t i, int64_t value
  */
 void pawl_tensor_copy(const struct pawl_tensor *src, const struct pawl_tensor *dst);
 
-/* Views: *out is x seen otherwise.  x is of layout ROWS and has no dynamic start. */
+/* Views: *out is x seen otherwise.  x has no dynamic start and, but for a slice, layout ROWS. */
 void pawl_tensor_permute(const struct pawl_tensor *x, const int64_t *perm, struct pawl_tensor *out);
 void pawl_tensor_slice(const struct pawl_tensor *x, const int64_t *start, const int64_t *stop,
 	struct pawl_tensor *out);

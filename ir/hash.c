@@ -62,6 +62,9 @@ add_attr(uint64_t *hash, enum pawl_attr attr, int rank, const struct pawl_attrs 
 	case PAWL_ATTR_modulus:
 		add_int(hash, attrs->modulus);
 		break;
+	case PAWL_ATTR_block:
+		add_int(hash, attrs->block);
+		break;
 	case PAWL_ATTR_window:
 		add_int(hash, attrs->window);
 		break;

@@ -193,6 +193,38 @@ pawl_infer_attention(const struct pawl_infer_call *c)
 	return PAWL_OK;
 }
 
+/* A table may name the blocks of the cache in any order and more than once. */
+enum pawl_status
+pawl_infer_paged_attention(const struct pawl_infer_call *c)
+{
+	const struct pawl_type *q = pawl_infer_in(c, 0), *k = pawl_infer_in(c, 1);
+	const struct pawl_type *table = pawl_infer_in(c, 4);
+	int64_t block = c->attrs->block, rows = q->dim[0].base, sequences, capacity;
+	int32_t sym = c->attrs->sym;
+
+	if (pawl_infer_check(c, 0, F32, 3) || pawl_infer_check_row(c, 0) || check_cache(c) ||
+		pawl_infer_check(c, 3, PAWL_DTYPE_BIT(I64), 1) ||
+		pawl_infer_check_dim(c, 3, 0, q->dim[0], "that of input 0") ||
+		pawl_infer_check(c, 4, PAWL_DTYPE_BIT(U32) | PAWL_DTYPE_BIT(I32), 2) ||
+		pawl_infer_check_static(c, 4))
+		return PAWL_INVALID_GRAPH;
+	sequences = table->dim[0].base;
+	if (sequences != 1 && (q->dim[0].sym >= 0 || rows % sequences))
+		return pawl_infer_fail(c, "the rows are no multiple of %" PRId64 " sequences",
+			sequences);
+	if (block < 1 || block % 16 || k->dim[2].base % block)
+		return pawl_infer_fail(c,
+			"block %" PRId64 " is no multiple of 16 that divides %" PRId64 " positions",
+			block, k->dim[2].base);
+	if (__builtin_mul_overflow(table->dim[1].base, block, &capacity))
+		return pawl_infer_fail(c, "the positions of a table overflow");
+	if (sym >= 0 && c->graph->symbols[sym].max > capacity)
+		return pawl_infer_fail(c,
+			"symbol $%s may exceed the %" PRId64 " positions of a table",
+			c->graph->symbols[sym].name, capacity);
+	return PAWL_OK;
+}
+
 enum pawl_status
 pawl_infer_argmax(const struct pawl_infer_call *c)
 {

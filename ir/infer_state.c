@@ -181,19 +181,25 @@ enum pawl_status
 pawl_infer_write_rows(const struct pawl_infer_call *c)
 {
 	const struct pawl_type *dest = pawl_infer_in(c, 0);
-	int i;
+	unsigned layouts = PAWL_LAYOUT_BIT(ROWS) | PAWL_LAYOUT_BIT(K16);
+	int axis = pawl_write_rows_axis(c->attrs), i;
 
-	if (pawl_infer_check(c, 0, PAWL_DTYPES_ALL, PAWL_ANY_RANK) ||
+	if (pawl_infer_check_layout(c, 0, PAWL_DTYPES_ALL, PAWL_ANY_RANK, layouts) ||
 		pawl_infer_check(c, 1, 1u << dest->dtype, dest->rank) ||
 		pawl_infer_check(c, 2, PAWL_DTYPE_BIT(I64), 1))
 		return PAWL_INVALID_GRAPH;
-	if (dest->rank == 0 || (pawl_dtype_is_blocked(dest->dtype) && dest->rank == 1))
+	if (axis >= dest->rank)
+		return pawl_infer_fail(c, "axis %d does not exist in rank %d", axis, dest->rank);
+	if (axis && axis == dest->rank - 1)
+		return pawl_infer_fail(c, "axis %d is the last one, within the rows", axis);
+	if (pawl_dtype_is_blocked(dest->dtype) && dest->rank == 1)
 		return pawl_infer_fail(c, "the destination has no rows");
-	for (i = 1; i < dest->rank; i++) {
-		if (pawl_infer_check_dim(c, 1, i, dest->dim[i], "that of the destination"))
+	for (i = 0; i < dest->rank; i++) {
+		if (i != axis &&
+			pawl_infer_check_dim(c, 1, i, dest->dim[i], "that of the destination"))
 			return PAWL_INVALID_GRAPH;
 	}
-	if (pawl_infer_check_dim(c, 2, 0, pawl_infer_in(c, 1)->dim[0], "the number of rows"))
+	if (pawl_infer_check_dim(c, 2, 0, pawl_infer_in(c, 1)->dim[axis], "the number of rows"))
 		return PAWL_INVALID_GRAPH;
 	*c->type = *dest;
 	return PAWL_OK;

@@ -128,6 +128,8 @@ pawl_attr_is_default(enum pawl_attr attr, int rank, const struct pawl_attrs *att
 		return attrs->axis == -1;
 	case PAWL_ATTR_modulus:
 		return attrs->modulus == 0;
+	case PAWL_ATTR_block:
+		return attrs->block == 0;
 	case PAWL_ATTR_window:
 		return attrs->window == 0;
 	case PAWL_ATTR_causal:
@@ -177,6 +179,7 @@ pawl_attrs_equal(enum pawl_op op, int rank, const struct pawl_attrs *a, const st
 	SAME(softcap, !memcmp(&a->softcap, &b->softcap, sizeof(double)))
 	SAME(axis, a->axis == b->axis)
 	SAME(modulus, a->modulus == b->modulus)
+	SAME(block, a->block == b->block)
 	SAME(window, a->window == b->window)
 	SAME(causal, a->causal == b->causal)
 	SAME(start, !memcmp(a->start, b->start, list))

@@ -57,7 +57,7 @@ enum pawl_pairs { PAWL_PAIRS_ADJACENT, PAWL_PAIRS_HALVES, PAWL_N_PAIRS };
 /* All attributes of a node; ops.def says which ones an op has, the rest stay at default. */
 struct pawl_attrs {
 	double eps, scale, softcap;
-	int64_t axis, modulus, window;
+	int64_t axis, modulus, window, block;
 	bool causal;
 	int64_t start[PAWL_MAX_RANK], stop[PAWL_MAX_RANK], perm[PAWL_MAX_RANK];
 	int32_t sym;
@@ -102,6 +102,19 @@ static inline bool
 pawl_op_has_attr(enum pawl_op op, enum pawl_attr attr)
 {
 	return (pawl_op_info(op)->attrs >> attr & 1) != 0;
+}
+
+static inline bool
+pawl_op_attends(enum pawl_op op)
+{
+	return op == PAWL_OP_ATTENTION || op == PAWL_OP_PAGED_ATTENTION;
+}
+
+/* The axis along which a write_rows with these attributes writes. */
+static inline int
+pawl_write_rows_axis(const struct pawl_attrs *attrs)
+{
+	return attrs->axis < 0 ? 0 : (int)attrs->axis;
 }
 
 /* Attributes at their defaults. */

@@ -175,6 +175,8 @@ parse_attr_value(struct pawl_parser *p, enum pawl_attr attr, struct line *line)
 		return pawl_parser_want_int(p, -1, PAWL_MAX_RANK - 1, "an axis", &attrs->axis);
 	case PAWL_ATTR_modulus:
 		return pawl_parser_want_int(p, 0, MAX_DIM, "a modulus", &attrs->modulus);
+	case PAWL_ATTR_block:
+		return pawl_parser_want_int(p, 0, MAX_DIM, "a block size", &attrs->block);
 	case PAWL_ATTR_window:
 		return pawl_parser_want_int(p, 0, MAX_DIM, "a window", &attrs->window);
 	case PAWL_ATTR_causal:

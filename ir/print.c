@@ -147,6 +147,9 @@ put_attr(struct sink *sink, const struct pawl_graph *graph, const struct pawl_no
 	case PAWL_ATTR_modulus:
 		put(sink, "%" PRId64, attrs->modulus);
 		break;
+	case PAWL_ATTR_block:
+		put(sink, "%" PRId64, attrs->block);
+		break;
 	case PAWL_ATTR_window:
 		put(sink, "%" PRId64, attrs->window);
 		break;

@@ -83,6 +83,35 @@ attend(struct pawl_random *r, const struct heads *heads, struct pawl_node *q, st
 	return pawl_random_op(r, PAWL_OP_ATTENTION, inputs, n, &attrs, NULL);
 }
 
+/* The same for rows of one or of several sequences, whose blocks lie anywhere in k and v. */
+static struct pawl_node *
+attend_paged(struct pawl_random *r, const struct heads *heads, struct pawl_node *q,
+	struct pawl_node *k, struct pawl_node *v)
+{
+	bool is_batch = r->tokens.sym < 0 && pawl_random_chance(r, 50);
+	const int64_t rows[] = {PAWL_RANDOM_TOKENS};
+	const int64_t table[] = {is_batch ? r->tokens.base : 1, 1 + pawl_random_below(r, 10)};
+	struct pawl_node *inputs[] = {q, k, v,
+		pawl_random_dims(r, PAWL_ROLE_DATA, "positions", PAWL_DTYPE_I64, 1, rows),
+		pawl_random_dims(r, PAWL_ROLE_DATA, "table",
+			pawl_random_chance(r, 50) ? PAWL_DTYPE_U32 : PAWL_DTYPE_I32, 2, table)};
+	struct pawl_attrs attrs = pawl_attrs_default();
+	int64_t n_blocks = heads->positions / 16;
+	char name[32];
+
+	attrs.scale = 1 / sqrt((double)heads->size);
+	attrs.block = 16 * (n_blocks % 2 ? 1 : 1 + pawl_random_below(r, 2));
+	if (pawl_random_chance(r, 20))
+		attrs.softcap = 30;
+	if (pawl_random_chance(r, 30))
+		attrs.window = 1 + pawl_random_below(r, heads->positions);
+	if (pawl_random_has(r, PAWL_RANDOM_SYMBOLIC) && pawl_random_chance(r, 50)) {
+		snprintf(name, sizeof(name), "L%d", r->n_names++);
+		attrs.sym = pawl_graph_add_symbol(r->graph, name, 1, table[1] * attrs.block, 1);
+	}
+	return pawl_random_op(r, PAWL_OP_PAGED_ATTENTION, inputs, 5, &attrs, NULL);
+}
+
 /* [1, groups, positions, size] -> [heads, positions, size], each group repeated. */
 static struct pawl_node *
 repeat_groups(struct pawl_random *r, const struct heads *heads, struct pawl_node *x)
@@ -151,6 +180,8 @@ pawl_random_add_attention(struct pawl_random *r)
 	q = reshape(r, x.node, 3, (const int64_t[]){PAWL_RANDOM_TOKENS, heads.n, heads.size});
 	if (in_ops)
 		q = attend_in_ops(r, &heads, q, k, v);
+	else if (pawl_random_chance(r, 40))
+		q = attend_paged(r, &heads, q, k, v);
 	else
 		q = attend(r, &heads, q, k, v,
 			pawl_random_dims(r, PAWL_ROLE_DATA, "offset", PAWL_DTYPE_I64, 0, NULL));

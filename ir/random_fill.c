@@ -143,6 +143,7 @@ struct demand {
 	int64_t ids;      /* valid: 0 .. ids - 1; 0 when it is no id */
 	int64_t starts;   /* valid: 0 .. starts; -1 when it is no start */
 	int64_t rows;     /* valid: -1 .. rows - 1, distinct; 0 when it is no row index */
+	int64_t places;   /* valid: -1 .. places - 1; 0 when it is no list of positions */
 	bool is_position; /* any non-negative number */
 	bool is_mask;
 };
@@ -176,13 +177,20 @@ demand_of(const struct pawl_graph *graph, const struct pawl_node *node, struct d
 		} else if (user->op == PAWL_OP_WRITE_SLICE_ROTATING && i == 2) {
 			d->is_position = true;
 		} else if (user->op == PAWL_OP_WRITE_ROWS && i == 2) {
-			lower(&d->rows, 0, pawl_dim_min(graph, dest->dim[0]));
+			lower(&d->rows, 0,
+				pawl_dim_min(graph, dest->dim[pawl_write_rows_axis(&user->attrs)]));
 		} else if (user->op == PAWL_OP_ATTENTION && i == 3) {
 			lower(&d->starts, -1,
 				user->inputs[1].def->type.dim[2].base -
 					pawl_dim_max(graph, dest->dim[0]));
 		} else if (user->op == PAWL_OP_ATTENTION && i == 4) {
 			d->is_mask = true;
+		} else if (user->op == PAWL_OP_PAGED_ATTENTION && i == 3) {
+			lower(&d->places, 0,
+				user->inputs[4].def->type.dim[1].base * user->attrs.block);
+		} else if (user->op == PAWL_OP_PAGED_ATTENTION && i == 4) {
+			lower(&d->ids, 0,
+				user->inputs[1].def->type.dim[2].base / user->attrs.block);
 		}
 	}
 }
@@ -258,6 +266,13 @@ pawl_random_fill_const(const struct pawl_graph *graph, const struct pawl_node *n
 		fill_mask(state, n, dst);
 		return PAWL_OK;
 	}
+	for (i = 0; d.places && i < n; i++) {
+		uint64_t place = pawl_random_next(&state) % (uint64_t)(d.places + 1);
+
+		put_plain(dtype, (double)place - 1, dst, i);
+	}
+	if (d.places)
+		return PAWL_OK;
 	limit = d.ids ? d.ids : d.starts >= 0 ? d.starts + 1 : d.is_position ? 1000 : 0;
 	if (!limit) {
 		pawl_random_fill(dtype, seed, node->name, dst, n);

@@ -130,8 +130,11 @@ write_rows(struct pawl_random *r, struct history *h, int64_t length)
 {
 	struct pawl_node *inputs[] = {newest(h), slab(r, h, length),
 		pawl_random_dims(r, PAWL_ROLE_DATA, "index", PAWL_DTYPE_I64, 1, &length)};
+	struct pawl_attrs attrs = pawl_attrs_default();
 
-	push(h, pawl_random_op(r, PAWL_OP_WRITE_ROWS, inputs, 3, NULL, NULL));
+	if (h->axis || pawl_random_chance(r, 50))
+		attrs.axis = h->axis;
+	push(h, pawl_random_op(r, PAWL_OP_WRITE_ROWS, inputs, 3, &attrs, NULL));
 }
 
 static void
@@ -147,7 +150,7 @@ add_write(struct pawl_random *r, struct history *h)
 		write_rotating(r, h, length);
 		break;
 	case 2:
-		if (h->axis == 0)
+		if (h->axis == 0 || h->axis < newest(h)->type.rank - 1)
 			write_rows(r, h, length);
 		else
 			write_data(r, h, length);

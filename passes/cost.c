@@ -42,11 +42,19 @@ op_flops(const struct pawl_program *program, const struct pawl_step_op *op)
 
 	if (op->op == PAWL_OP_MATMUL || op->op == PAWL_OP_BATCH_MATMUL)
 		return times(2 * n, pawl_type_row_length(&op->inputs[0].type));
-	if (op->op != PAWL_OP_ATTENTION)
+	if (!pawl_op_attends(op->op))
 		return n;
 	k = &op->inputs[1].type;
 	return times(2 * (n / op->type.dim[2].base),
-		times(k->dim[2].base, k->dim[3].base + op->type.dim[2].base));
+		times(pawl_attend_most(op), k->dim[3].base + op->type.dim[2].base));
+}
+
+int64_t
+pawl_attend_most(const struct pawl_step_op *attention)
+{
+	if (attention->op == PAWL_OP_PAGED_ATTENTION)
+		return times(attention->inputs[4].type.dim[1].base, attention->attrs.block);
+	return attention->inputs[1].type.dim[2].base;
 }
 
 /* Bytes of the distinct elements that a window over dims of `type` touches. */
@@ -94,7 +102,7 @@ int64_t
 pawl_attend_partials_bytes(const struct pawl_program *program, const struct pawl_step_op *attention)
 {
 	const struct pawl_type *type = &attention->type;
-	int64_t m = attention->inputs[1].type.dim[2].base;
+	int64_t m = pawl_attend_most(attention);
 	int64_t rows = times(extent(program, type->dim[0]), type->dim[1].base);
 	int64_t chunks = (m + PAWL_ATTEND_CHUNK - 1) / PAWL_ATTEND_CHUNK;
 

@@ -11,6 +11,9 @@
 void pawl_step_cost(const struct pawl_program *program, const struct pawl_step *step, int64_t *flops,
 	int64_t *bytes);
 
+/* Positions that an attention can look at: those of its cache, or of its table. */
+int64_t pawl_attend_most(const struct pawl_step_op *attention);
+
 /*
  * Partial results of an attention: for each row t, query head h and chunk c of PAWL_ATTEND_CHUNK
  * positions, dv + 2 floats, the ((t * hq + h) * chunks + c)th, with as many chunks as a run's

@@ -16,7 +16,7 @@ pawl_pass_fuse_query(struct pawl_pass_ctx *ctx, struct pawl_graph *graph, struct
 
 	(void)err;
 	pawl_foreach_node(node, graph) {
-		if (node->op != PAWL_OP_ATTENTION)
+		if (!pawl_op_attends(node->op))
 			continue;
 		q = node->inputs[0].def;
 		if (q->group >= 0 && q->group != node->group && pawl_group_merge(graph, q, node))

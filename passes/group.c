@@ -41,7 +41,8 @@ pawl_group_template(const struct pawl_group *group)
 
 	if (pawl_group_has(group, PAWL_OP_MATMUL))
 		return PAWL_TEMPLATE_MATMUL;
-	if (pawl_group_has(group, PAWL_OP_ATTENTION))
+	if (pawl_group_has(group, PAWL_OP_ATTENTION) ||
+		pawl_group_has(group, PAWL_OP_PAGED_ATTENTION))
 		return PAWL_TEMPLATE_ATTEND;
 	if (pawl_group_has(group, PAWL_OP_GATHER))
 		return PAWL_TEMPLATE_GATHER;

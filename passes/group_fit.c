@@ -27,7 +27,7 @@ can_write_inside(const struct pawl_graph *graph, const struct pawl_node *write)
 		return pawl_access_invert(graph, src, pawl_node_base(src), &dest);
 	}
 	/* An index is looked up once for each row. */
-	dest.at_dim = 0;
+	dest.at_dim = pawl_write_rows_axis(&write->attrs);
 	return pawl_access_invert(graph, src, pawl_node_base(src), &dest) &&
 		dest.at_dim < pawl_node_base(src)->type.rank - 1;
 }
@@ -85,7 +85,7 @@ stores_fit(const struct pawl_group *group)
 static bool
 is_core(enum pawl_op op)
 {
-	return op == PAWL_OP_MATMUL || op == PAWL_OP_ATTENTION || op == PAWL_OP_GATHER ||
+	return op == PAWL_OP_MATMUL || pawl_op_attends(op) || op == PAWL_OP_GATHER ||
 		op == PAWL_OP_BATCH_MATMUL;
 }
 

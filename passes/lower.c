@@ -191,7 +191,7 @@ write_window(struct lowering *l, const struct pawl_node *write, struct pawl_acce
 
 	*out = pawl_access_whole(l->graph, &write->type);
 	if (write->op == PAWL_OP_WRITE_ROWS) {
-		out->at_dim = 0;
+		out->at_dim = pawl_write_rows_axis(attrs);
 		out->at_rows = true;
 	} else {
 		out->at_dim = (int32_t)attrs->axis;
@@ -349,7 +349,7 @@ add_partials(struct lowering *l, struct pawl_step *step)
 	int64_t bytes, n;
 	struct pawl_type type;
 
-	while (op->op != PAWL_OP_ATTENTION)
+	while (!pawl_op_attends(op->op))
 		op++;
 	bytes = pawl_attend_partials_bytes(l->program, op);
 	if (bytes > PAWL_MAX_SCRATCH)

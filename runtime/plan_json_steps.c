@@ -79,6 +79,9 @@ add_attr(struct pawl_json *json, cJSON *parent, const struct pawl_program *progr
 	case PAWL_ATTR_modulus:
 		pawl_json_int64(json, parent, name, attrs->modulus);
 		break;
+	case PAWL_ATTR_block:
+		pawl_json_int64(json, parent, name, attrs->block);
+		break;
 	case PAWL_ATTR_window:
 		pawl_json_int64(json, parent, name, attrs->window);
 		break;

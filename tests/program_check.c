@@ -94,7 +94,7 @@ check_op(const struct subject *s, int32_t i)
 static bool
 is_core(enum pawl_op op)
 {
-	return op == PAWL_OP_MATMUL || op == PAWL_OP_ATTENTION || op == PAWL_OP_GATHER;
+	return op == PAWL_OP_MATMUL || pawl_op_attends(op) || op == PAWL_OP_GATHER;
 }
 
 /* Prologue, the op or ops that the template is named after, epilogue. */
@@ -227,10 +227,10 @@ dump_op(FILE *out, const struct pawl_step_op *op)
 {
 	int32_t i;
 
-	fprintf(out, " op %s '%s' %a %a %a %lld %lld %lld %d %d %d", pawl_op_name(op->op), op->name,
+	fprintf(out, " op %s '%s' %a %a %a %lld %lld %lld %lld %d %d %d", pawl_op_name(op->op), op->name,
 		op->attrs.eps, op->attrs.scale, op->attrs.softcap, (long long)op->attrs.axis,
-		(long long)op->attrs.modulus, (long long)op->attrs.window, op->attrs.causal,
-		op->attrs.sym, op->attrs.pairs);
+		(long long)op->attrs.modulus, (long long)op->attrs.window,
+		(long long)op->attrs.block, op->attrs.causal, op->attrs.sym, op->attrs.pairs);
 	dump_type(out, &op->type);
 	for (i = 0; i < op->n_inputs; i++) {
 		fprintf(out, "  in %d", op->inputs[i].value);

@@ -283,6 +283,56 @@ END_TEST
 
 enum { N_ATTENTIONS = 7 };
 
+struct paged {
+	int rows, sequences, heads, groups, d, width, blocks, block, columns, length;
+	const char *k_type, *layout, *attrs;
+};
+
+static void
+check_paged(const struct paged *a, int turn)
+{
+	struct pawl_cpu_subject s;
+	char text[2048];
+
+	snprintf(text, sizeof(text),
+		"sym $n : 1 .. %d\n%%q0 = const {role=data} : f32[%d,%d,%d]\n"
+		"%%c = const {role=data} : f32[%d,%d]\n%%s = const {role=data} : f32[%d,%d]\n"
+		"%%k0 = const {role=kv} : %s[1,%d,%d,%d]%s\n%%v = const {role=kv} : %s[1,%d,%d,%d]\n"
+		"%%at = const {role=data} : i64[%d]\n%%table = const {role=data} : u32[%d,%d]\n"
+		"%%new = const {role=data} : %s[1,%d,%d,%d]\n%%to = const {role=data} : i64[%d]\n"
+		"%%k = write_rows %%k0, %%new, %%to {axis=2} : %s[1,%d,%d,%d]%s\n"
+		"%%q = rope %%q0, %%c, %%s {pairs=halves} : f32[%d,%d,%d]\n"
+		"%%y = paged_attention %%q, %%k, %%v, %%at, %%table {block=%d,%s%s} : f32[%d,%d,%d]\n"
+		"%%e = silu %%y : f32[%d,%d,%d]\noutput %%y\noutput %%e\noutput %%k\n",
+		a->columns * a->block, a->rows, a->heads, a->d, a->rows, a->d, a->rows, a->d,
+		a->k_type, a->groups, a->blocks * a->block, a->d, a->layout, a->k_type, a->groups,
+		a->blocks * a->block, a->width, a->rows, a->sequences, a->columns, a->k_type,
+		a->groups, a->rows, a->d, a->rows, a->k_type, a->groups, a->blocks * a->block,
+		a->d, a->layout, a->rows, a->heads, a->d, a->block, a->attrs,
+		a->length ? ",sym=$n" : "", a->rows, a->heads, a->width, a->rows, a->heads,
+		a->width);
+	pawl_cpu_subject_begin(&s, text, a->length ? a->length : 1);
+	agrees_on_two(&s, turn);
+	pawl_cpu_subject_end(&s);
+}
+
+START_TEST(paged_attention)
+{
+	static const struct paged cases[] = {
+		{1, 1, 3, 1, 64, 64, 9, 32, 10, 300, "f16", "@k16", "scale=0.125"},
+		{4, 4, 4, 2, 16, 24, 20, 16, 18, 0, "f16", "@k16", "scale=0.25"},
+		{6, 3, 9, 3, 20, 32, 3, 112, 3, 330, "f32", "", "scale=0.3,softcap=20.0"},
+		{5, 1, 2, 2, 32, 16, 4, 128, 5, 500, "bf16", "@k16", "scale=0.2,window=100"},
+		{8, 8, 8, 1, 16, 40, 12, 48, 6, 288, "f16", "", "scale=0.2,window=7"},
+		{2, 2, 12, 1, 16, 16, 2, 272, 1, 272, "f32", "@k16", "scale=0.5"},
+	};
+
+	check_paged(&cases[_i], _i);
+}
+END_TEST
+
+enum { N_PAGED = 6 };
+
 START_TEST(random_graphs)
 {
 	const struct pawl_random_options options = {
@@ -334,6 +384,7 @@ pawl_cpu_suite(void)
 	tcase_add_test(tcase, matmuls_that_share_their_input);
 	tcase_add_loop_test(tcase, gathers_of_every_weight_type, 0, N_WEIGHT_TYPES);
 	tcase_add_loop_test(tcase, attention, 0, N_ATTENTIONS);
+	tcase_add_loop_test(tcase, paged_attention, 0, N_PAGED);
 	tcase_add_loop_test(tcase, random_graphs, 0, 12);
 #else
 	tcase_add_test(tcase, kernels);

@@ -197,8 +197,10 @@ check_user(const struct pawl_graph *graph, const struct pawl_node *node, uint64_
 	for (j = 0; j < n; j++) {
 		double limit = 1e6, low = node->op == PAWL_OP_WRITE_ROWS ? -1 : 0;
 
-		if (node->op == PAWL_OP_GATHER || node->op == PAWL_OP_WRITE_ROWS)
+		if (node->op == PAWL_OP_GATHER)
 			limit = (double)dest->dim[0].base - 1;
+		else if (node->op == PAWL_OP_WRITE_ROWS)
+			limit = (double)dest->dim[pawl_write_rows_axis(&node->attrs)].base - 1;
 		else if (node->op == PAWL_OP_WRITE_SLICE)
 			limit = (double)(dest->dim[node->attrs.axis].base -
 					 pawl_node_input(node, 1)->type.dim[node->attrs.axis].base);

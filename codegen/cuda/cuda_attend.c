@@ -11,7 +11,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "codegen/launch.h"
 #include "ir/eval_consts.h"
+#include "passes/cost.h"
 
 struct attend {
 	int32_t index;
@@ -30,7 +32,7 @@ begin(struct pawl_cuda_emit *e, struct attend *a)
 	struct pawl_cuda_position none = {.index = {0}};
 	int32_t i;
 
-	a->index = pawl_step_find(e->step, PAWL_OP_ATTENTION);
+	a->index = pawl_step_attention(e->step);
 	a->op = &e->step->ops[a->index];
 	k = &a->op->inputs[1].type;
 	a->heads = a->op->type.dim[1].base;
@@ -50,21 +52,52 @@ begin(struct pawl_cuda_emit *e, struct attend *a)
 	if (a->shared * (a->width + PAWL_ATTEND_CHUNK + PAWL_LANES + 2) > PAWL_CUDA_SHARED_FLOATS)
 		pawl_cuda_refuse(e, a->op, "%" PRId64 " heads of %" PRId64 " share a key",
 			a->shared, a->width);
-	a->offset = pawl_cuda_load(e, a->op, &a->op->inputs[3], &none);
+	if (a->op->op == PAWL_OP_ATTENTION)
+		a->offset = pawl_cuda_load(e, a->op, &a->op->inputs[3], &none);
 	if (a->op->attrs.sym >= 0)
 		a->length = pawl_cuda_let(e, "i64", "symbols[%" PRId32 "]", a->op->attrs.sym);
 	else
-		a->length = pawl_cuda_let(e, "i64", "%" PRId64, k->dim[2].base);
+		a->length = pawl_cuda_let(e, "i64", "%" PRId64, pawl_attend_most(a->op));
 	a->chunks = pawl_cuda_let(
 		e, "i64", "(v%d + PAWL_ATTEND_CHUNK - 1) / PAWL_ATTEND_CHUNK", a->length);
 	return e->status == PAWL_OK;
+}
+
+static int
+position_of(struct pawl_cuda_emit *e, const struct attend *a)
+{
+	struct pawl_cuda_position row = {.index = {a->t}};
+
+	if (a->op->op == PAWL_OP_PAGED_ATTENTION)
+		return pawl_cuda_load(e, a->op, &a->op->inputs[3], &row);
+	return pawl_cuda_let(e, "i64", "v%d + v%d", a->offset, a->t);
+}
+
+/* Where position v[p] of the sequence of row a->t lies along the positions of k and v. */
+static int
+slot_of(struct pawl_cuda_emit *e, const struct attend *a, int p)
+{
+	const struct pawl_operand *table = &a->op->inputs[4];
+	int64_t block = a->op->attrs.block, sequences = table->type.dim[0].base;
+	struct pawl_cuda_position at = {.index = {0}};
+	int number;
+
+	if (a->op->op != PAWL_OP_PAGED_ATTENTION)
+		return p;
+	if (sequences > 1)
+		at.index[0] = pawl_cuda_let(
+			e, "i64", "v%d / %" PRId64, a->t, a->op->type.dim[0].base / sequences);
+	at.index[1] = pawl_cuda_let(e, "i64", "v%d / %" PRId64, p, block);
+	number = pawl_cuda_load(e, a->op, table, &at);
+	return pawl_cuda_let(e, "i64", "(i64)v%d * %" PRId64 " + v%d %% %" PRId64, number, block, p,
+		block);
 }
 
 /* Positions that row a->t sees: a->first .. a->end - 1. */
 static void
 visible(struct pawl_cuda_emit *e, struct attend *a)
 {
-	int at = pawl_cuda_let(e, "i64", "v%d + v%d", a->offset, a->t);
+	int at = position_of(e, a);
 
 	a->first = 0;
 	a->end = a->length;
@@ -107,12 +140,13 @@ score(struct pawl_cuda_emit *e, const struct attend *a, int start, int low, int 
 	const struct pawl_attrs *attrs = &a->op->attrs;
 	int j = pawl_cuda_loop(
 		e, "PAWL_THREAD", times(a->shared, PAWL_ATTEND_CHUNK).s, "PAWL_THREADS");
-	int place = pawl_cuda_let(e, "i64", "v%d %% PAWL_ATTEND_CHUNK", j), dot, d, k, s, mask;
+	int place = pawl_cuda_let(e, "i64", "v%d %% PAWL_ATTEND_CHUNK", j), p, dot, d, k, s, mask;
 	struct pawl_cuda_position at = {.index = {0, a->head}}, mask_at = {.index = {a->t}};
 	struct pawl_cuda_words width = times(1, a->width);
 
 	pawl_cuda_open(e, "if (v%d >= v%d && v%d < v%d)", place, low, place, high);
-	at.index[2] = mask_at.index[1] = pawl_cuda_let(e, "i64", "v%d + v%d", start, place);
+	p = mask_at.index[1] = pawl_cuda_let(e, "i64", "v%d + v%d", start, place);
+	at.index[2] = slot_of(e, a, p);
 	dot = pawl_cuda_var(e, "float", "0.0f");
 	at.index[3] = d = pawl_cuda_loop(e, "0", width.s, "1");
 	k = pawl_cuda_load(e, a->op, &a->op->inputs[1], &at);
@@ -123,7 +157,7 @@ score(struct pawl_cuda_emit *e, const struct attend *a, int start, int low, int 
 	if ((float)attrs->softcap != 0.0f)
 		s = pawl_cuda_let(e, "float", "pawl_attend_softcap(v%d, %s)", s,
 			pawl_cuda_real(attrs->softcap).s);
-	if (a->op->n_inputs == 5) {
+	if (a->op->op == PAWL_OP_ATTENTION && a->op->n_inputs == 5) {
 		mask = pawl_cuda_load(e, a->op, &a->op->inputs[4], &mask_at);
 		s = pawl_cuda_let(e, "float", "v%d + v%d", s, mask);
 	}
@@ -163,7 +197,7 @@ weigh_values(
 	snprintf(from, sizeof(from), "v%d", low);
 	snprintf(to, sizeof(to), "v%d", high);
 	p = pawl_cuda_loop(e, from, to, "1");
-	at.index[2] = pawl_cuda_let(e, "i64", "v%d + v%d", start, p);
+	at.index[2] = slot_of(e, a, pawl_cuda_let(e, "i64", "v%d + v%d", start, p));
 	v = pawl_cuda_load(e, a->op, &a->op->inputs[2], &at);
 	pawl_cuda_line(
 		e, "v%d = pawl_fma(w[v%d * PAWL_ATTEND_CHUNK + v%d], v%d, v%d);", o, mine, p, v, o);

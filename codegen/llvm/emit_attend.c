@@ -8,17 +8,45 @@
 #include "codegen/llvm/machine.h"
 #include "codegen/llvm/templates.h"
 #include "ir/half.h"
+#include "passes/cost.h"
 
 /* The positions that a row sees: first .. end - 1, none when end <= first. */
 struct visible {
 	LLVMValueRef first, end;
 };
 
+static LLVMValueRef
+position_of(struct pawl_emit *e, const struct pawl_attend *a, LLVMValueRef row)
+{
+	if (a->offset)
+		return iadd(e, a->offset, row);
+	return pawl_emit_load_element(e, &a->op->inputs[3].access, 1, &row);
+}
+
+LLVMValueRef
+pawl_attend_slot(
+	struct pawl_emit *e, const struct pawl_attend *a, LLVMValueRef row, LLVMValueRef p)
+{
+	const struct pawl_operand *table = &a->op->inputs[4];
+	LLVMValueRef block = k64(e, a->op->attrs.block), index[2], number;
+
+	if (a->op->op != PAWL_OP_PAGED_ATTENTION)
+		return p;
+	index[0] = k64(e, 0);
+	if (table->type.dim[0].base > 1)
+		index[0] = udiv(
+			e, row, k64(e, a->op->type.dim[0].base / table->type.dim[0].base));
+	index[1] = udiv(e, p, block);
+	number = pawl_emit_load_element(e, &table->access, 2, index);
+	number = LLVMBuildZExt(e->builder, number, e->i64, "");
+	return iadd(e, imul(e, number, block), urem(e, p, block));
+}
+
 static struct visible
 visible_of(struct pawl_emit *e, const struct pawl_attend *a, LLVMValueRef row)
 {
 	const struct pawl_attrs *attrs = &a->op->attrs;
-	LLVMValueRef at = iadd(e, a->offset, row);
+	LLVMValueRef at = position_of(e, a, row);
 	struct visible v = {k64(e, 0), a->length};
 
 	if (attrs->causal)
@@ -46,7 +74,7 @@ begin_phase(struct pawl_emit *e, struct pawl_attend *a, const char *name)
 	int i;
 
 	pawl_emit_begin(e, name);
-	a->index = pawl_step_find(e->step, PAWL_OP_ATTENTION);
+	a->index = pawl_step_attention(e->step);
 	a->op = &e->step->ops[a->index];
 	a->heads = a->op->type.dim[1].base;
 	a->groups = a->op->inputs[1].type.dim[1].base;
@@ -63,10 +91,11 @@ begin_phase(struct pawl_emit *e, struct pawl_attend *a, const char *name)
 		pawl_emit_refuse(e, "%s: no memory for partial results", a->op->name);
 	if (e->status != PAWL_OK)
 		return false;
-	a->offset = pawl_emit_load_element(e, &offset->access, offset->type.rank, NULL);
+	if (a->op->op == PAWL_OP_ATTENTION)
+		a->offset = pawl_emit_load_element(e, &offset->access, offset->type.rank, NULL);
 	a->length = a->op->attrs.sym >= 0
 			    ? pawl_emit_dim(e, (struct pawl_dim){0, 1, a->op->attrs.sym})
-			    : k64(e, a->op->inputs[1].type.dim[2].base);
+			    : k64(e, pawl_attend_most(a->op));
 	a->chunks = udiv(
 		e, iadd(e, a->length, k64(e, PAWL_ATTEND_CHUNK - 1)), k64(e, PAWL_ATTEND_CHUNK));
 	a->parts = e->args[e->step->scratch_arg];

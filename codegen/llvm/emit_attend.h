@@ -14,7 +14,8 @@ struct pawl_attend {
 	int64_t heads, groups, shared; /* query heads, key heads, query heads of a key head */
 	int64_t d, width;              /* of a key row, of a value row */
 	LLVMValueRef offset, length,
-		chunks;      /* i64: position of row 0, positions, ceil(length / 128) */
+		chunks; /* i64: position of row 0, positions, ceil(length / 128); offset is NULL
+			   for a paged attention, whose rows have positions of their own */
 	LLVMValueRef scores; /* scratch: f32 [shared][128] */
 	LLVMValueRef parts;  /* f32 [row][head][chunk][2 + width]: maximum, sum, values */
 };
@@ -29,6 +30,10 @@ struct pawl_attend_unit {
 /* Where the part of (row, head, chunk) lies. */
 LLVMValueRef pawl_attend_part(struct pawl_emit *e, const struct pawl_attend *a, LLVMValueRef row,
 	LLVMValueRef head, LLVMValueRef chunk);
+
+/* Where position p (i64) of the sequence of row `row` lies along the positions of k and v. */
+LLVMValueRef pawl_attend_slot(
+	struct pawl_emit *e, const struct pawl_attend *a, LLVMValueRef row, LLVMValueRef p);
 
 void pawl_emit_attend_chunk(
 	struct pawl_emit *e, const struct pawl_attend *a, const struct pawl_attend_unit *unit);

@@ -3,6 +3,7 @@
 #include "codegen/llvm/emit_scalar.h"
 #include "codegen/llvm/machine.h"
 #include "ir/half.h"
+#include "passes/cost.h"
 
 /* Accumulators that a loop may carry without spilling. */
 static int64_t
@@ -41,6 +42,13 @@ static LLVMValueRef
 minus_infinity(struct pawl_emit *e, LLVMTypeRef type)
 {
 	return pawl_emit_real(e, type, pawl_f32_from_bits(0xff800000));
+}
+
+/* Where the key and value of a position lie; 16 from a multiple of 16 on are neighbours. */
+static LLVMValueRef
+slot_of(struct pawl_emit *e, const struct heads *h, LLVMValueRef position)
+{
+	return pawl_attend_slot(e, h->a, h->unit->row, position);
 }
 
 /* Where the scores of 16 positions from `position` on lie. */
@@ -95,7 +103,7 @@ static void
 find_keys(struct pawl_emit *e, const struct heads *h, LLVMValueRef position, struct keys *keys)
 {
 	const struct pawl_access *k = &h->a->op->inputs[1].access;
-	LLVMValueRef index[4] = {k64(e, 0), h->unit->group, position};
+	LLVMValueRef index[4] = {k64(e, 0), h->unit->group, slot_of(e, h, position)};
 
 	if (keys_are_lanes(k)) {
 		keys->address = pawl_emit_row_address(e, k, 4, index);
@@ -104,7 +112,7 @@ find_keys(struct pawl_emit *e, const struct heads *h, LLVMValueRef position, str
 	keys->address = NULL;
 	keys->at.index[0] = index[0];
 	keys->at.index[1] = index[1];
-	keys->at.index[2] = iadd(e, splat16(e, position), pawl_emit_iota(e));
+	keys->at.index[2] = iadd(e, splat16(e, index[2]), pawl_emit_iota(e));
 	keys->at.mask = lanes_seen(e, h, position);
 }
 
@@ -126,7 +134,7 @@ prefetch_values(struct pawl_emit *e, const struct heads *h, LLVMValueRef positio
 	LLVMValueRef column, int64_t n_columns)
 {
 	const struct pawl_access *v = &h->a->op->inputs[2].access;
-	LLVMValueRef index[4] = {k64(e, 0), h->unit->group, position};
+	LLVMValueRef index[4] = {k64(e, 0), h->unit->group, slot_of(e, h, position)};
 	int64_t share = LANES * v->stride[2] * pawl_dtype_info(v->dtype)->block_bytes / h->a->d;
 
 	if (pawl_access_is_dense(v, 4))
@@ -142,14 +150,23 @@ prefetch_keys(struct pawl_emit *e, const struct heads *h, LLVMValueRef position)
 {
 	const struct pawl_access *k = &h->a->op->inputs[1].access;
 	LLVMValueRef next = iadd(e, h->chunk_start, k64(e, PAWL_ATTEND_CHUNK));
-	LLVMValueRef index[4] = {k64(e, 0), h->unit->group, next};
+	LLVMValueRef index[4] = {k64(e, 0), h->unit->group, next}, i;
 	int64_t share = h->a->d * pawl_dtype_info(k->dtype)->block_bytes;
 
-	if (keys_are_lanes(k))
-		prefetch(e,
-			pawl_emit_at(e, pawl_emit_row_address(e, k, 4, index),
-				imul(e, isub(e, position, h->chunk_start), k64(e, share))),
-			share);
+	if (!keys_are_lanes(k))
+		return;
+	i = isub(e, position, h->chunk_start);
+	if (h->a->op->op == PAWL_OP_PAGED_ATTENTION) {
+		/* Each 16 positions may lie elsewhere; the table says nothing beyond its end. */
+		next = iadd(e, next, iand(e, i, k64(e, -LANES)));
+		next = imin(e, next, k64(e, pawl_attend_most(h->a->op) - LANES));
+		index[2] = slot_of(e, h, next);
+		i = iand(e, i, k64(e, LANES - 1));
+	}
+	prefetch(e,
+		pawl_emit_at(
+			e, pawl_emit_row_address(e, k, 4, index), imul(e, i, k64(e, share))),
+		share);
 }
 
 /* Lane l of result i is lane i of vector l: four rounds of exchanging halves of halves. */
@@ -199,6 +216,7 @@ dot_rows(struct pawl_emit *e, const struct heads *h, LLVMValueRef position, LLVM
 	/* Positions that are not visible must not be read: the last one stands in. */
 	for (i = 0; i < LANES; i++) {
 		index[2] = imin(e, iadd(e, position, k64(e, i)), isub(e, h->unit->end, k64(e, 1)));
+		index[2] = slot_of(e, h, index[2]);
 		rows[i] = pawl_emit_row_address(e, k, 4, index);
 	}
 	for (i = 0; i < h->n; i++)
@@ -273,7 +291,7 @@ score_of(struct pawl_emit *e, const struct heads *h, LLVMValueRef position, LLVM
 		cap = pawl_emit_real(e, e->v16f32, (float)op->attrs.softcap);
 		s = fmul(e, cap, pawl_emit_tanh(e, fdiv(e, s, cap)));
 	}
-	if (op->n_inputs == 5)
+	if (op->op == PAWL_OP_ATTENTION && op->n_inputs == 5)
 		s = fadd(e, s, pawl_emit_load(e, &op->inputs[4].access, 2, &at));
 	return s;
 }
@@ -359,15 +377,16 @@ sum_values(struct pawl_emit *e, const struct heads *h, const struct columns *c)
 	const struct pawl_access *v = &h->a->op->inputs[2].access;
 	struct pawl_loop loop = {.n = h->n * c->n};
 	struct pawl_position at = {.index = {k64(e, 0), h->unit->group}, .mask = c->mask};
-	LLVMValueRef head, part, w, value;
+	LLVMValueRef head, part, w, value, slot;
 	int i, j;
 
 	for (i = 0; i < loop.n; i++)
 		loop.carried[i] = LLVMConstNull(e->v16f32);
 	pawl_loop_begin(e, &loop, h->unit->first, h->unit->end, 1);
 	prefetch_keys(e, h, loop.index);
+	slot = slot_of(e, h, loop.index);
 	for (j = 0; j < c->n; j++) {
-		at.index[2] = loop.index;
+		at.index[2] = slot;
 		at.index[3] = iadd(e, c->first, k64(e, LANES * j));
 		value = pawl_emit_load(e, v, 4, &at);
 		for (i = 0; i < h->n; i++) {

@@ -276,6 +276,7 @@ compute(struct pawl_emit *e, int32_t index, const struct pawl_position *at)
 	case PAWL_OP_SOFTMAX:
 	case PAWL_OP_QUANTIZE:
 	case PAWL_OP_ATTENTION:
+	case PAWL_OP_PAGED_ATTENTION:
 	case PAWL_OP_ARGMAX:
 	case PAWL_N_OPS:
 		break;

@@ -75,7 +75,17 @@ static const char attentions[] =
 	"%d = attention %q, %k, %v, %at, %mask {scale=0.2, window=3, causal=false, sym=$L}"
 	" : f32[2, 6, 24]\n"
 	"%e = relu %d : f32[2, 6, 24]\n"
-	"output %a\noutput %b\noutput %c\noutput %e\n"
+	"%places = const {role=data} : i64[2]\n"
+	"%blocks = const {role=data} : u32[2, 21]\n"
+	"%rows = const {role=data} : f16[1, 2, 2, 20]\n"
+	"%to = const {role=data} : i64[2]\n"
+	"%k1 = write_rows %k, %rows, %to {axis=2} : f16[1, 2, 272, 20]@k16\n"
+	"%f = paged_attention %q, %k1, %v, %places, %blocks {scale=0.2, block=16}"
+	" : f32[2, 6, 24]\n"
+	"%some = slice %blocks {start=[1, 4], stop=[2, 21]} : u32[1, 17]\n"
+	"%g = paged_attention %q, %k1, %v, %places, %some"
+	" {scale=0.2, softcap=3, window=50, block=16, sym=$L} : f32[2, 6, 24]\n"
+	"output %a\noutput %b\noutput %c\noutput %e\noutput %f\noutput %g\noutput %k1\n"
 	"}\n";
 
 static void
