@@ -60,7 +60,7 @@ START_TEST(errors_say_where)
 	node->type.layout = PAWL_LAYOUT_ROWS;
 	ck_assert_int_eq(pawl_verify(graph, NULL, &err), PAWL_INVALID_GRAPH);
 	ck_assert_str_eq(
-		err.text, "29:3: %packed: pack: the result must be the weight in layout tile16");
+		err.text, "31:3: %packed: pack: the result must be the weight in layout tile16");
 	node->line = 0;
 	ck_assert_int_eq(pawl_verify(graph, NULL, &err), PAWL_INVALID_GRAPH);
 	ck_assert_str_eq(err.text, "%packed: pack: the result must be the weight in layout tile16");
@@ -119,7 +119,7 @@ START_TEST(counts)
 	check_wrong(NULL, "nodes, not");
 	graph->n_nodes--;
 	graph->last->n_outputs++;
-	check_wrong(NULL, "the nodes count 5 outputs, not 4");
+	check_wrong(NULL, "the nodes count 6 outputs, not 5");
 }
 END_TEST
 
