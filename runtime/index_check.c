@@ -2,6 +2,7 @@
 
 #include "codegen/ref_attend.h"
 #include "codegen/tensor.h"
+#include "passes/cost.h"
 #include "runtime/memory.h"
 
 #include <inttypes.h>
@@ -17,9 +18,11 @@ struct collect {
 static bool
 is_same_place(const struct pawl_access *a, const struct pawl_access *b, int rank)
 {
+	for (int i = 0; i < rank; i++)
+		if (a->stride[i] != b->stride[i])
+			return false;
 	return a->dtype == b->dtype && a->layout == b->layout && a->pos_dim == b->pos_dim &&
-	       a->pos0 == b->pos0 && a->width == b->width &&
-	       (rank == 0 || a->stride[0] == b->stride[0]);
+	       a->pos0 == b->pos0 && a->width == b->width;
 }
 
 static bool
@@ -104,6 +107,36 @@ add_access(struct collect *c, const struct pawl_step *step, const struct pawl_st
 	return add_stored(c, step, access->at_arg, &check, err);
 }
 
+/* Positions and blocks of a paged attention, both part of its state. */
+static enum pawl_status
+add_pages(struct collect *c, const struct pawl_step *step, const struct pawl_step_op *op,
+	struct pawl_error *err)
+{
+	enum pawl_status status = PAWL_OK;
+
+	for (int i = 3; i < 5 && !status; i++) {
+		const struct pawl_operand *index = &op->inputs[i];
+		struct pawl_index_check check = {
+			.op = name_of(step, op),
+			.sym = -1,
+			.extent = pawl_dim_const(1),
+			.type = index->type,
+			.access = index->access,
+			.of_state = true,
+			.may_skip = i == 3,
+			.limit = i == 3 ? pawl_attend_most(op)
+					: op->inputs[1].type.dim[2].base / op->attrs.block,
+		};
+
+		if (index->value >= 0)
+			return pawl_fail(err, PAWL_UNSUPPORTED,
+				"step %s: %s are computed by the program", step->name,
+				i == 3 ? "positions" : "blocks");
+		status = add_stored(c, step, index->access.arg, &check, err);
+	}
+	return status;
+}
+
 /* Rows of a table chosen by ids; the position of an attention, which clips what lies beyond k. */
 static enum pawl_status
 add_op(struct collect *c, const struct pawl_step *step, const struct pawl_step_op *op,
@@ -119,6 +152,8 @@ add_op(struct collect *c, const struct pawl_step *step, const struct pawl_step_o
 	} else if (op->op == PAWL_OP_ATTENTION) {
 		index = &op->inputs[3];
 		check.limit = PAWL_ATTEND_MOST + 1;
+	} else if (op->op == PAWL_OP_PAGED_ATTENTION) {
+		return add_pages(c, step, op, err);
 	} else {
 		return PAWL_OK;
 	}
@@ -231,9 +266,11 @@ pawl_index_check_run(const struct pawl_index_check *check, const struct pawl_pro
 	list.width = access->width;
 	if (list.rank == 0)
 		return check_start(check, name, pawl_tensor_load_i64(&list, 0), symbols, err);
-	list.dim[0] = extent_of(check->type.dim[0], symbols);
-	list.stride[0] = access->stride[0];
-	for (int64_t i = 0; i < list.dim[0]; i++) {
+	for (int i = 0; i < list.rank; i++) {
+		list.dim[i] = extent_of(check->type.dim[i], symbols);
+		list.stride[i] = access->stride[i];
+	}
+	for (int64_t i = 0; i < pawl_tensor_elems(&list); i++) {
 		int64_t index = pawl_tensor_load_i64(&list, i);
 
 		if (index >= check->limit || (index < 0 && !check->may_skip))

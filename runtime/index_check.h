@@ -30,7 +30,8 @@ struct pawl_index_check {
  *
  * Ids of a gather that the program computes are not checked: one without a row gives NaN
  * (docs/arithmetic.md, Indices).  PAWL_UNSUPPORTED for a start or row list of a write, or an offset
- * of an attention, that the program computes: nobody could check it beforehand.
+ * or list of positions or blocks of an attention, that the program computes: nobody could check it
+ * beforehand.
  */
 enum pawl_status pawl_index_checks(const struct pawl_program *program,
 	struct pawl_index_check **out, int32_t *n, struct pawl_error *err);
