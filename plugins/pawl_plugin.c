@@ -10,6 +10,7 @@
 static struct pawl_status_object *
 context_init(struct pawl_context *context, const struct pawl_context_options *options)
 {
+	enum pawl_status status = PAWL_OK;
 	struct pawl_error err;
 	const char *target = options->target ? options->target : "cpu";
 
@@ -21,9 +22,12 @@ context_init(struct pawl_context *context, const struct pawl_context_options *op
 			PAWL_INVALID_ARGUMENT, "context_create: %d threads", options->n_threads);
 	context->precision =
 		options->activations == 8 ? PAWL_PRECISION_A8 : PAWL_PRECISION_A16;
-	context->n_threads = options->n_threads ? options->n_threads : pawl_default_threads(NULL, 0);
-	return pawl_host_status(
-		pawl_device_open(target, NULL, &context->device, &err), &err);
+	context->n_threads = options->n_threads;
+	if (!context->n_threads)
+		status = pawl_default_threads(NULL, 0, &context->n_threads, &err);
+	if (status == PAWL_OK)
+		status = pawl_device_open(target, NULL, &context->device, &err);
+	return pawl_host_status(status, &err);
 }
 
 static struct pawl_status_object *

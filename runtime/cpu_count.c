@@ -1,6 +1,7 @@
 #include "runtime/cpu_count.h"
 
 #include "ir/debug.h"
+#include "runtime/pool.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CPUS = 1 << 16, PATH_BYTES = 4096, MAX_THREADS = 1024 };
+enum { MAX_CPUS = 1 << 16, PATH_BYTES = 4096 };
 
 int
 pawl_affinity_cpus(void)
@@ -154,27 +155,33 @@ pawl_cgroup_cpus(const char *self, const char *mount, double *cpus)
 	return true;
 }
 
-int
-pawl_default_threads(char *reason, size_t n)
+enum pawl_status
+pawl_default_threads(char *reason, size_t n, int *threads, struct pawl_error *err)
 {
-	int affinity = pawl_affinity_cpus(), threads = affinity;
+	const char *wanted = pawl_env(PAWL_ENV_THREADS);
+	int affinity = pawl_affinity_cpus();
 	double quota;
-	int64_t wanted;
+	int64_t value;
 
 	if (!reason)
 		n = 0;
-	if (pawl_env_int(PAWL_ENV_THREADS, &wanted) && wanted >= 1 && wanted <= MAX_THREADS) {
-		snprintf(reason, n, "%d threads: %s", (int)wanted,
+	*threads = affinity;
+	if (wanted) {
+		if (!pawl_env_int(PAWL_ENV_THREADS, &value) || value < 1 ||
+			value > PAWL_MAX_THREADS)
+			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+				"PAWL_THREADS: '%.64s' is no whole number of 1 to %d", wanted,
+				PAWL_MAX_THREADS);
+		*threads = (int)value;
+		snprintf(reason, n, "%d threads: %s", *threads,
 			pawl_env_info(PAWL_ENV_THREADS)->name);
-		return (int)wanted;
+	} else if (!pawl_cgroup_cpus("/proc/self/cgroup", "/sys/fs/cgroup", &quota)) {
+		snprintf(reason, n, "%d threads: affinity %d, no cgroup quota", *threads, affinity);
+	} else {
+		if (quota < affinity)
+			*threads = quota < 1 ? 1 : (int)quota;
+		snprintf(reason, n, "%d threads: affinity %d, cgroup quota %d.%02d cpus", *threads,
+			affinity, (int)quota, (int)(quota * 100) % 100);
 	}
-	if (!pawl_cgroup_cpus("/proc/self/cgroup", "/sys/fs/cgroup", &quota)) {
-		snprintf(reason, n, "%d threads: affinity %d, no cgroup quota", threads, affinity);
-		return threads;
-	}
-	if (quota < threads)
-		threads = quota < 1 ? 1 : (int)quota;
-	snprintf(reason, n, "%d threads: affinity %d, cgroup quota %d.%02d cpus", threads, affinity,
-		(int)quota, (int)(quota * 100) % 100);
-	return threads;
+	return PAWL_OK;
 }

@@ -8,11 +8,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "ir/status.h"
+
 /*
  * The default thread count; PAWL_THREADS overrides it.  reason (n bytes, may be NULL) gets one
  * line without a final stop, such as "4 threads: affinity 8, cgroup quota 4.50 cpus".
+ * PAWL_INVALID_ARGUMENT for a PAWL_THREADS that is no whole number of 1 to PAWL_MAX_THREADS.
  */
-int pawl_default_threads(char *reason, size_t n);
+enum pawl_status pawl_default_threads(
+	char *reason, size_t n, int *threads, struct pawl_error *err);
 
 /* CPUs that the scheduler lets the calling thread use. */
 int pawl_affinity_cpus(void);

@@ -80,12 +80,13 @@ pawl_decoder_new(const struct pawl_model_source *source, struct pawl_device *dev
 	d->last.verdict.field = PAWL_KEY_NONE;
 	if (!d->options.prefill_chunk)
 		d->options.prefill_chunk = DEFAULT_CHUNK;
+	pawl_weights_ref(source->weights);
 	if (n_threads)
 		snprintf(d->threads, sizeof(d->threads), "%d threads: as asked for", n_threads);
 	else
-		n_threads = pawl_default_threads(d->threads, sizeof(d->threads));
-	pawl_weights_ref(source->weights);
-	status = pawl_inference_context_new(device, n_threads, &d->context, err);
+		status = pawl_default_threads(d->threads, sizeof(d->threads), &n_threads, err);
+	if (!status)
+		status = pawl_inference_context_new(device, n_threads, &d->context, err);
 	if (!status)
 		status = pawl_kv_cache_with_capacity(d->context, &shape, &d->cache, err);
 	if (status) {

@@ -339,6 +339,16 @@ START_TEST(cgroup_nonsense_is_no_quota)
 }
 END_TEST
 
+static int
+default_threads(char *reason, size_t n)
+{
+	struct pawl_error failed = {0};
+	int threads = 0;
+
+	ck_assert_msg(!pawl_default_threads(reason, n, &threads, &failed), "%s", failed.text);
+	return threads;
+}
+
 START_TEST(default_threads_say_why)
 {
 	char reason[160], expected[160];
@@ -346,23 +356,43 @@ START_TEST(default_threads_say_why)
 	int n;
 
 	unsetenv("PAWL_THREADS");
-	n = pawl_default_threads(reason, sizeof(reason));
+	n = default_threads(reason, sizeof(reason));
 	ck_assert_int_ge(n, 1);
 	ck_assert_int_le(n, pawl_affinity_cpus());
 	snprintf(expected, sizeof(expected), "%d threads: affinity %d, ", n, pawl_affinity_cpus());
 	ck_assert_int_eq(strncmp(reason, expected, strlen(expected)), 0);
 	setenv("PAWL_THREADS", "7", 1);
-	ck_assert_int_eq(pawl_default_threads(reason, sizeof(reason)), 7);
+	ck_assert_int_eq(default_threads(reason, sizeof(reason)), 7);
 	ck_assert_str_eq(reason, "7 threads: PAWL_THREADS");
-	setenv("PAWL_THREADS", "0", 1);
-	ck_assert_int_eq(pawl_default_threads(NULL, 0), n);
-	setenv("PAWL_THREADS", "2x", 1);
-	ck_assert_int_eq(pawl_default_threads(NULL, 0), n);
+	setenv("PAWL_THREADS", "", 1);
+	ck_assert_int_eq(default_threads(NULL, 0), n);
 	unsetenv("PAWL_THREADS");
 	CPU_ZERO(&one);
 	CPU_SET((size_t)sched_getcpu(), &one);
 	if (sched_setaffinity(0, sizeof(one), &one) == 0)
-		ck_assert_int_eq(pawl_default_threads(NULL, 0), 1);
+		ck_assert_int_eq(default_threads(NULL, 0), 1);
+}
+END_TEST
+
+START_TEST(a_thread_count_that_is_none_is_refused)
+{
+	static const char *const bad[] = {
+		"0", "-1", "2x", "x", "1.5", "1025", "99999999999999999999", " "};
+	struct pawl_error failed = {0};
+	char text[96];
+	int threads;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		setenv("PAWL_THREADS", bad[i], 1);
+		ck_assert_int_eq(pawl_default_threads(NULL, 0, &threads, &failed),
+			PAWL_INVALID_ARGUMENT);
+		snprintf(text, sizeof(text), "PAWL_THREADS: '%s' is no whole number of 1 to 1024",
+			bad[i]);
+		ck_assert_str_eq(failed.text, text);
+	}
+	setenv("PAWL_THREADS", "1024", 1);
+	ck_assert_int_eq(default_threads(NULL, 0), 1024);
+	unsetenv("PAWL_THREADS");
 }
 END_TEST
 
@@ -423,6 +453,7 @@ pawl_pool_suite(void)
 	tcase_add_test(tcase, cgroup_v1);
 	tcase_add_test(tcase, cgroup_nonsense_is_no_quota);
 	tcase_add_test(tcase, default_threads_say_why);
+	tcase_add_test(tcase, a_thread_count_that_is_none_is_refused);
 	tcase_add_test(tcase, environment);
 	suite_add_tcase(suite, tcase);
 	return suite;

@@ -265,8 +265,13 @@ pawl_cmd_bench(int argc, char **argv)
 		return exit_status;
 	if (!b.n_prompt && !b.n_generate)
 		return pawl_usage_error(&command, "-p 0 and -n 0 leave nothing to measure");
-	if (!b.threads.n)
-		b.threads = (struct pawl_ints){{pawl_default_threads(NULL, 0)}, 1};
+	if (!b.threads.n) {
+		int n_threads;
+
+		if (pawl_default_threads(NULL, 0, &n_threads, &err))
+			return pawl_report_error(&command, &err);
+		b.threads = (struct pawl_ints){{n_threads}, 1};
+	}
 	b.model = args.operands[0];
 	b.command = &command;
 	pawl_engine_init(&b.engine, &command, &b.options);
