@@ -10,6 +10,7 @@
 #include "codegen/elf_load.h"
 #include "codegen/kernel_key.h"
 #include "codegen/launch.h"
+#include "codegen/module_file.h"
 #include "codegen/perf_map.h"
 #include "ir/build_id.h"
 #include "ir/debug.h"
@@ -96,10 +97,8 @@ open_compiler(struct pawl_cpu_kernels *kernels, struct pawl_error *err)
 	status = module_path(kernels, path, sizeof(path), err);
 	if (status != PAWL_OK)
 		return status;
-	module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!module)
-		return pawl_fail(
-			err, PAWL_ENVIRONMENT, "cannot open the cpu compiler: %s", dlerror());
+	if (pawl_module_open(path, &module, err))
+		return pawl_error_prefix(err, "cannot open the cpu compiler");
 	query = (pawl_cpu_compiler_query_fn *)(uintptr_t)dlsym(module, PAWL_CPU_COMPILER_QUERY);
 	api = query ? query() : NULL;
 	if (!api || api->size < sizeof(*api) || strcmp(api->build_id, pawl_build_id)) {

@@ -1,11 +1,13 @@
 #include "runtime/target_load.h"
 
+#include "codegen/module_file.h"
 #include "ir/build_id.h"
 #include "ir/debug.h"
 #include "runtime/memory.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,15 +33,6 @@ is_name(const char *name)
 	return n > 0 && n <= MAX_NAME && !name[n];
 }
 
-/* Whether folder[0 .. n) holds the module; its path goes to out. */
-static bool
-holds(const char *folder, size_t n, const char *name, char *out, size_t out_bytes)
-{
-	int length = snprintf(out, out_bytes, "%.*s/target_%s.so", (int)n, folder, name);
-
-	return n && length > 0 && (size_t)length < out_bytes && !access(out, F_OK);
-}
-
 /* Where the build leaves modules, seen from a program that was not installed; "" otherwise. */
 static const char *
 build_folder(char *out, size_t n)
@@ -58,57 +51,105 @@ build_folder(char *out, size_t n)
 	return out;
 }
 
-static enum pawl_status
-find_module(const char *name, char *out, size_t n, struct pawl_error *err)
+/*
+ * The folder of the library or module that this code is linked into, as it was opened; "" when the
+ * loader does not know it.
+ */
+static const char *
+own_folder(char *out, size_t n)
 {
-	const char *folders = pawl_env(PAWL_ENV_PLUGIN_PATH), *folder;
-	char built[PATH_BYTES];
+	const char *slash;
+	Dl_info info;
 
-	for (const char *at = folders; at && *at;) {
-		size_t length = strcspn(at, ":");
-
-		if (length < PATH_BYTES && holds(at, length, name, out, n))
-			return PAWL_OK;
-		at += length + (at[length] == ':');
-	}
-	folder = build_folder(built, sizeof(built));
-	if (holds(folder, strlen(folder), name, out, n))
-		return PAWL_OK;
-	if (holds(PAWL_PLUGIN_DIR, strlen(PAWL_PLUGIN_DIR), name, out, n))
-		return PAWL_OK;
-	return pawl_fail(err, PAWL_ENVIRONMENT, "target %s: no target_%s.so in %s%s%s", name, name,
-		folders ? folders : "", folders ? " or " : "", PAWL_PLUGIN_DIR);
+	if (!dladdr(&lock, &info) || !info.dli_fname || !(slash = strrchr(info.dli_fname, '/')) ||
+		(size_t)(slash - info.dli_fname) >= n)
+		return "";
+	memcpy(out, info.dli_fname, (size_t)(slash - info.dli_fname));
+	out[slash - info.dli_fname] = 0;
+	return out;
 }
 
 static enum pawl_status
-open_module(const char *name, const struct pawl_target_api **out, struct pawl_error *err)
+open_module(const char *path, const char *name, const struct pawl_target_api **out,
+	struct pawl_error *err)
 {
-	char path[PATH_BYTES + MAX_NAME + 16];
 	const struct pawl_target_api *api;
 	pawl_target_query_fn *query;
 	void *handle;
 
-	if (find_module(name, path, sizeof(path), err))
+	if (pawl_module_open(path, &handle, err))
 		return PAWL_ENVIRONMENT;
-	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!handle)
-		return pawl_fail(err, PAWL_ENVIRONMENT, "target %s: %s", name, dlerror());
 	*(void **)&query = dlsym(handle, "pawl_target_query");
 	if (!query)
 		return pawl_fail(err, PAWL_ENVIRONMENT,
-			"target %s: %s is no target: it has no pawl_target_query", name, path);
+			"%s is no target: it has no pawl_target_query", path);
 	api = query();
 	if (api->size < offsetof(struct pawl_target_api, name) ||
 		strcmp(api->build_id, pawl_build_id))
 		return pawl_fail(err, PAWL_ENVIRONMENT,
-			"target %s: %s is of build %s, this library of build %s", name, path,
+			"%s is of build %s, this library of build %s", path,
 			api->size < offsetof(struct pawl_target_api, name) ? "?" : api->build_id,
 			pawl_build_id);
 	if (strcmp(api->name, name))
-		return pawl_fail(err, PAWL_ENVIRONMENT, "target %s: %s is target %.32s", name, path,
-			api->name);
+		return pawl_fail(
+			err, PAWL_ENVIRONMENT, "%s is target %.32s", path, api->name);
 	*out = api;
 	return PAWL_OK;
+}
+
+/*
+ * Opens folder[0 .. n)/target_<name>.so when there is one; true when that gave the target.  The
+ * reason of the first module that was refused stays in *refusal.
+ */
+static bool
+try_folder(const char *folder, size_t n, struct module *module, struct pawl_error *refusal)
+{
+	char path[PATH_BYTES + MAX_NAME + 16];
+	struct pawl_error reason;
+
+	if (!n || n >= PATH_BYTES)
+		return false;
+	snprintf(path, sizeof(path), "%.*s/target_%s.so", (int)n, folder, module->name);
+	if (access(path, F_OK))
+		return false;
+	if (!open_module(path, module->name, &module->api, &reason))
+		return true;
+	if (!refusal->status)
+		*refusal = reason;
+	return false;
+}
+
+static void
+find_module(struct module *module)
+{
+	const char *folders = pawl_env(PAWL_ENV_PLUGIN_PATH), *folder;
+	struct pawl_error refusal = {.status = PAWL_OK};
+	char buffer[PATH_BYTES];
+
+	for (const char *at = folders; at && *at;) {
+		size_t length = strcspn(at, ":");
+
+		if (try_folder(at, length, module, &refusal))
+			return;
+		at += length + (at[length] == ':');
+	}
+	folder = own_folder(buffer, sizeof(buffer));
+	if (try_folder(folder, strlen(folder), module, &refusal))
+		return;
+	folder = build_folder(buffer, sizeof(buffer));
+	if (try_folder(folder, strlen(folder), module, &refusal))
+		return;
+	if (try_folder(PAWL_PLUGIN_DIR, strlen(PAWL_PLUGIN_DIR), module, &refusal))
+		return;
+	if (refusal.status) {
+		pawl_fail(&module->error, PAWL_ENVIRONMENT, "target %s: %s", module->name,
+			refusal.text);
+		return;
+	}
+	folder = own_folder(buffer, sizeof(buffer));
+	pawl_fail(&module->error, PAWL_ENVIRONMENT, "target %s: no target_%s.so in %s%s%s%s%s",
+		module->name, module->name, folders ? folders : "", folders ? " or " : "", folder,
+		*folder ? " or " : "", PAWL_PLUGIN_DIR);
 }
 
 enum pawl_status
@@ -132,7 +173,7 @@ pawl_target_load(const char *name, const struct pawl_target_api **out, struct pa
 			goto done;
 		}
 		snprintf(module->name, sizeof(module->name), "%s", name);
-		open_module(name, &module->api, &module->error);
+		find_module(module);
 		module->next = modules;
 		modules = module;
 	}

@@ -1,11 +1,12 @@
 /*
  * Finds and opens the modules that hold targets.
  *
- * Module target_<name>.so is looked for in the folders of PAWL_PLUGIN_PATH, then in
- * ../plugins/.libs beside the running program (that is where a build tree has them), then where
- * modules are installed; the first file of that name decides, even when it is refused.  A module
- * stays loaded for good.  What came of a name is remembered: a failure is not tried again.  Any
- * thread.
+ * Module target_<name>.so is looked for in the folders of PAWL_PLUGIN_PATH, then beside the library
+ * or module that this code is part of, then in ../plugins/.libs beside the running program (that is
+ * where a build tree has them), then where modules are installed.  A file of that name that is
+ * refused does not end the search; when nothing better comes, the reason of the first is the error.
+ * A module stays loaded for good.  What came of a name is remembered: a failure is not tried again.
+ * Any thread.
  */
 #ifndef PAWL_RUNTIME_TARGET_LOAD_H
 #define PAWL_RUNTIME_TARGET_LOAD_H

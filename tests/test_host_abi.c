@@ -77,6 +77,47 @@ START_TEST(whole_and_larger_structs_are_taken)
 }
 END_TEST
 
+/* A copy of the plugin in a folder of its own, and beside it a module that calls itself otherwise. */
+START_TEST(target_modules_are_found_beside_the_plugin)
+{
+	const char *modules = getenv("PAWL_PLUGIN_PATH");
+	struct pawl_context_options options = {sizeof(options), "mine", 1, 16};
+	const struct pawl_api *(*get_api)(uint32_t version);
+	const struct pawl_api *api;
+	struct pawl_status_object *status;
+	struct pawl_context *context;
+	char own[] = "pluginXXXXXX", command[8400], path[64];
+	void *module;
+
+	ck_assert_ptr_nonnull(mkdtemp(own));
+	snprintf(command, sizeof(command),
+		"cp %s/pawl_plugin.so %s && cp %s/target_ref.so %s/target_mine.so", modules, own,
+		modules, own);
+	ck_assert_int_eq(system(command), 0);
+	snprintf(path, sizeof(path), "./%s/pawl_plugin.so", own);
+	unsetenv("PAWL_PLUGIN_PATH");
+	module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	ck_assert_msg(module != NULL, "%s", dlerror());
+	*(void **)&get_api = dlsym(module, "pawl_get_api");
+	api = get_api(PAWL_ABI_VERSION);
+	status = api->context_create(NULL, &options, &context);
+	snprintf(command, sizeof(command), "rm -rf %s", own);
+	ck_assert_int_eq(system(command), 0);
+	ck_assert_ptr_nonnull(status);
+	ck_assert_msg(strstr(api->status_message(status), "is target ref") &&
+			      strstr(api->status_message(status), own),
+		"%s", api->status_message(status));
+	api->status_free(status);
+	options.target = "missing";
+	status = api->context_create(NULL, &options, &context);
+	ck_assert_ptr_nonnull(status);
+	ck_assert_msg(strstr(api->status_message(status), "no target_missing.so in ") &&
+			      strstr(api->status_message(status), own),
+		"%s", api->status_message(status));
+	api->status_free(status);
+}
+END_TEST
+
 Suite *
 pawl_host_abi_suite(void)
 {
@@ -85,6 +126,7 @@ pawl_host_abi_suite(void)
 
 	tcase_add_test(tcase, small_structs_are_refused);
 	tcase_add_test(tcase, whole_and_larger_structs_are_taken);
+	tcase_add_test(tcase, target_modules_are_found_beside_the_plugin);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -5,9 +5,12 @@
 #include "runtime/device.h"
 #include "tests/suites.h"
 
+#include <link.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static struct pawl_error err;
 static char modules[4000]; /* PAWL_PLUGIN_PATH of the build */
@@ -99,9 +102,96 @@ START_TEST(a_missing_module_is_remembered)
 }
 END_TEST
 
-START_TEST(a_file_that_is_no_library)
+/* n bytes of target_ref.so as target_<name>.so in the test's own folder; n < 0: all. */
+static void
+copy_module(const char *name, long n)
 {
-	const struct pawl_target_api *api;
+	char command[8400];
+
+	snprintf(command, sizeof(command), "head -c %ld %s/target_ref.so > %s/target_%s.so",
+		n < 0 ? 1L << 40 : n, modules, own, name);
+	ck_assert_int_eq(system(command), 0);
+}
+
+static long
+module_bytes(void)
+{
+	char path[4200];
+	struct stat info;
+
+	snprintf(path, sizeof(path), "%s/target_ref.so", modules);
+	ck_assert_int_eq(stat(path, &info), 0);
+	return (long)info.st_size;
+}
+
+static void
+refused(const char *name, const char *why)
+{
+	const struct pawl_target_api *api = NULL;
+
+	ck_assert_int_eq(pawl_target_load(name, &api, &err), PAWL_ENVIRONMENT);
+	ck_assert_msg(strstr(err.text, why) && strstr(err.text, own), "%s", err.text);
+	ck_assert_ptr_null(api);
+}
+
+/* Whole, it is opened and asked who it is; cut anywhere, it is not opened at all. */
+START_TEST(a_file_that_was_cut)
+{
+	long whole = module_bytes();
+	char name[32];
+
+	setenv("PAWL_PLUGIN_PATH", own, 1);
+	copy_module("whole", -1);
+	refused("whole", "is target ref");
+	for (int i = 0; i < 8; i++) {
+		long n = i == 0 ? 0 : i == 1 ? 40 : i == 2 ? 100 : i == 7 ? whole - 1 : whole * i / 8;
+
+		snprintf(name, sizeof(name), "cut_%d", i);
+		copy_module(name, n);
+		refused(name, i < 2 ? "no 64-bit elf file" : "leave the file of ");
+	}
+}
+END_TEST
+
+/* The section headers are cut off and forgotten; the segments leave the file. */
+START_TEST(a_file_whose_segments_leave_it)
+{
+	char path[96];
+	FILE *file;
+
+	copy_module("short", 4096);
+	snprintf(path, sizeof(path), "%s/target_short.so", own);
+	file = fopen(path, "r+");
+	ck_assert_ptr_nonnull(file);
+	fseek(file, (long)offsetof(ElfW(Ehdr), e_shoff), SEEK_SET);
+	for (size_t i = 0; i < sizeof(((ElfW(Ehdr) *)0)->e_shoff); i++)
+		fputc(0, file);
+	fseek(file, (long)offsetof(ElfW(Ehdr), e_shnum), SEEK_SET);
+	fputc(0, file);
+	fputc(0, file);
+	fclose(file);
+	setenv("PAWL_PLUGIN_PATH", own, 1);
+	refused("short", "leaves the file of ");
+}
+END_TEST
+
+START_TEST(what_is_no_regular_file)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/target_pipe.so", own);
+	ck_assert_int_eq(mkfifo(path, 0600), 0);
+	snprintf(path, sizeof(path), "%s/target_folder.so", own);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	setenv("PAWL_PLUGIN_PATH", own, 1);
+	refused("pipe", "no regular file");
+	refused("folder", "no regular file");
+}
+END_TEST
+
+START_TEST(a_refused_file_does_not_end_the_search)
+{
+	const struct pawl_target_api *api = NULL;
 	char path[4200];
 	FILE *file;
 
@@ -110,12 +200,22 @@ START_TEST(a_file_that_is_no_library)
 	ck_assert_ptr_nonnull(file);
 	fputs("not a library\n", file);
 	fclose(file);
-	/* The first file of that name decides, although the next folder has a good one. */
 	snprintf(path, sizeof(path), "nowhere:%s:%s", own, modules);
 	setenv("PAWL_PLUGIN_PATH", path, 1);
-	ck_assert_int_eq(pawl_target_load("ref", &api, &err), PAWL_ENVIRONMENT);
-	ck_assert_ptr_nonnull(strstr(err.text, "target ref: "));
-	ck_assert_ptr_nonnull(strstr(err.text, own));
+	ck_assert_int_eq(pawl_target_load("ref", &api, &err), PAWL_OK);
+	ck_assert_str_eq(api->name, "ref");
+}
+END_TEST
+
+/* Of two that are refused the first says why. */
+START_TEST(the_first_reason_is_told)
+{
+	char path[4200];
+
+	copy_module("plain", 40);
+	snprintf(path, sizeof(path), "%s:%s/tests/.libs", own, getenv("top_builddir"));
+	setenv("PAWL_PLUGIN_PATH", path, 1);
+	refused("plain", "no 64-bit elf file");
 }
 END_TEST
 
@@ -152,7 +252,11 @@ pawl_target_load_suite(void)
 	tcase_add_test(tcase, the_reference_opens);
 	tcase_add_test(tcase, names);
 	tcase_add_test(tcase, a_missing_module_is_remembered);
-	tcase_add_test(tcase, a_file_that_is_no_library);
+	tcase_add_test(tcase, a_file_that_was_cut);
+	tcase_add_test(tcase, a_file_whose_segments_leave_it);
+	tcase_add_test(tcase, what_is_no_regular_file);
+	tcase_add_test(tcase, a_refused_file_does_not_end_the_search);
+	tcase_add_test(tcase, the_first_reason_is_told);
 	tcase_add_test(tcase, another_build);
 	tcase_add_test(tcase, a_library_that_is_no_target);
 	suite_add_tcase(suite, tcase);

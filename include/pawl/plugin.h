@@ -72,7 +72,8 @@ struct pawl_host_services {
 
 struct pawl_context_options {
 	size_t struct_size;
-	const char *target;      /* "cpu" or "ref"; NULL: "cpu".  Its module lies beside this one */
+	const char *target;      /* "cpu" or "ref"; NULL: "cpu".  Its module is looked for
+	                            in PAWL_PLUGIN_PATH, then beside this one */
 	int32_t n_threads;       /* of each instance's team; 0: what affinity and quota allow */
 	int32_t activations;     /* 16 or 8 bits of quantized matmuls' inputs; 0: 16 */
 };
