@@ -21,6 +21,7 @@ struct pawl_bindings {
 	int n_threads;
 	bool owns_outputs; /* outputs lie in storages, not in scratch memory */
 	bool poisons;      /* PAWL_DEBUG=poison */
+	bool is_apart;     /* no kv storage shares memory with another, or with a weight */
 };
 
 static void
@@ -217,6 +218,7 @@ pawl_bindings_bind_weights(
 		if (status)
 			return status;
 		put(b, i, storage);
+		b->is_apart = false;
 	}
 	return PAWL_OK;
 }
@@ -248,6 +250,7 @@ pawl_bindings_bind(
 			pawl_location_text(plan->device->location, here, sizeof(here)));
 	put(b, slot, pawl_storage_ref(storage));
 	b->is_filled[slot] = true;
+	b->is_apart = false;
 	return PAWL_OK;
 }
 
@@ -297,12 +300,38 @@ check_bound(const struct pawl_bindings *b, struct pawl_error *err)
 	return PAWL_OK;
 }
 
+/* What a step writes to a cache must not change what others read. */
 static enum pawl_status
-check_run(const struct pawl_bindings *b, const struct pawl_symenv *env, struct pawl_error *err)
+check_apart(struct pawl_bindings *b, struct pawl_error *err)
+{
+	const struct pawl_program *program = b->plan->program;
+
+	for (int32_t i = 0; i < program->n_slots && !b->is_apart; i++) {
+		if (program->slots[i].role != PAWL_SLOT_KV)
+			continue;
+		for (int32_t j = 0; j < program->n_slots; j++) {
+			const struct pawl_slot *other = &program->slots[j];
+
+			if ((other->role == PAWL_SLOT_WEIGHT ||
+				    (other->role == PAWL_SLOT_KV && j < i)) &&
+				pawl_storage_overlaps(b->storages[i], b->storages[j]))
+				return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+					"%s shares memory with %s", program->slots[i].name,
+					other->name);
+		}
+	}
+	b->is_apart = true;
+	return PAWL_OK;
+}
+
+static enum pawl_status
+check_run(struct pawl_bindings *b, const struct pawl_symenv *env, struct pawl_error *err)
 {
 	const struct pawl_plan *plan = b->plan;
 	enum pawl_status status = check_bound(b, err);
 
+	if (!status)
+		status = check_apart(b, err);
 	if (!status && plan->program->n_symbols) {
 		if (!env || env->n != plan->program->n_symbols)
 			return pawl_fail(err, PAWL_SYMBOL, "the plan has %d symbols, %d are given",

@@ -39,7 +39,7 @@ enum pawl_status pawl_bindings_bind(struct pawl_bindings *bindings, int32_t slot
 
 /*
  * The same for a storage whose type and location the caller has already proved equal to those of
- * what is behind the slot now; cannot fail.
+ * what is behind the slot now, and which shares memory with no other slot; cannot fail.
  */
 void pawl_bindings_swap(struct pawl_bindings *bindings, int32_t slot, struct pawl_storage *storage);
 
@@ -54,9 +54,10 @@ void pawl_bindings_offer(struct pawl_bindings *bindings, int32_t slot, const voi
 int64_t pawl_bindings_data_bytes(const struct pawl_bindings *bindings, int32_t slot);
 
 /*
- * Checks that everything is bound, that every symbol is, and every dynamic index (PAWL_CAPACITY and
- * others of runtime/index_check.h); then copies the offered bytes in place and runs.  Until all
- * checks have passed nothing is written.  env may be NULL for a plan without symbols.
+ * Checks that everything is bound, that no cache shares memory with another or with a weight, that
+ * every symbol is bound, and every dynamic index (PAWL_CAPACITY and others of
+ * runtime/index_check.h); then copies the offered bytes in place and runs.  Until all checks have
+ * passed nothing is written.  env may be NULL for a plan without symbols.
  * *bytes_bound (may be NULL) grows by the bytes copied.
  */
 enum pawl_status pawl_bindings_run(struct pawl_bindings *bindings, const struct pawl_symenv *env,
