@@ -39,6 +39,7 @@ struct pawl_instance {
 	struct pawl_pool *pool;
 	struct pawl_bindings *bindings;
 	struct pawl_symenv env;
+	int has_run;
 };
 
 /* A status object for a failure, NULL for PAWL_OK. */

@@ -168,6 +168,7 @@ pawl_host_instance_run(struct pawl_instance *instance)
 	status = pawl_bindings_run(instance->bindings, &instance->env, &bytes, &err);
 	pawl_symenv_clear(&instance->env);
 	if (status == PAWL_OK) {
+		instance->has_run = 1;
 		atomic_fetch_add(&instance->plan->context->runs, 1);
 		atomic_fetch_add(&instance->plan->context->bytes_bound, bytes);
 	}
@@ -186,6 +187,9 @@ pawl_host_instance_output(
 	if (i < 0 || i >= program->n_outputs)
 		return pawl_host_refuse(PAWL_INVALID_ARGUMENT, "instance_output: %d of %d outputs", i,
 			program->n_outputs);
+	if (!instance->has_run)
+		return pawl_host_refuse(
+			PAWL_INVALID_ARGUMENT, "instance_output: the instance has not run");
 	*bytes = pawl_bindings_output(instance->bindings, i, NULL);
 	*n_bytes = (size_t)program->slots[program->outputs[i]].bytes;
 	return NULL;

@@ -118,6 +118,115 @@ START_TEST(target_modules_are_found_beside_the_plugin)
 }
 END_TEST
 
+static const char two_caches[] =
+	"pawl 1\ngraph @g stage values {\n%w = const : f32[16]\n"
+	"%k = const {role = kv} : f32[16]\n%v = const {role = kv} : f32[16]\n"
+	"%x = const {role = data} : f32[4]\n"
+	"%a = write_slice %k, %x {start = [0]} : f32[16]\n"
+	"%b = write_slice %v, %x {start = [8]} : f32[16]\n"
+	"%c = add %w, %w : f32[16]\noutput %a\noutput %b\noutput %c\n}\n";
+
+struct host {
+	const struct pawl_api *api;
+	struct pawl_context *context;
+	struct pawl_host_plan *plan;
+	struct pawl_instance *instance;
+};
+
+static void
+begin_instance(struct host *h)
+{
+	struct pawl_context_options options = {sizeof(options), "ref", 1, 16};
+	struct pawl_host_graph *graph;
+
+	h->api = open_api();
+	ck_assert_ptr_null(h->api->context_create(NULL, &options, &h->context));
+	ck_assert_ptr_null(
+		h->api->graph_from_text(h->context, two_caches, strlen(two_caches), &graph));
+	ck_assert_ptr_null(h->api->plan_compile(graph, &h->plan));
+	h->api->graph_destroy(graph);
+	ck_assert_ptr_null(h->api->instance_create(h->plan, &h->instance));
+}
+
+static void
+end_instance(struct host *h)
+{
+	h->api->instance_destroy(h->instance);
+	h->api->plan_release(h->plan);
+	ck_assert_ptr_null(h->api->context_destroy(h->context));
+}
+
+static void
+bind_floats(struct host *h, const char *name, float *x)
+{
+	ck_assert_ptr_null(h->api->instance_bind(h->instance, name, x, 64));
+}
+
+/* k and v, or one of them and a weight, on common memory; end to end is apart. */
+START_TEST(caches_that_share_memory_are_refused)
+{
+	static _Alignas(64) float memory[48];
+	float x[4] = {1, 2, 3, 4}, zeros[48] = {0};
+	static const struct {
+		int w, k, v;
+		const char *text;
+	} cases[] = {
+		{16, 0, 0, "v shares memory with k"},
+		{0, 16, 0, "v shares memory with w"},
+		{16, 16, 32, "k shares memory with w"},
+		{0, 16, 32, NULL},
+		{0, 32, 16, NULL},
+	};
+	struct host h;
+
+	begin_instance(&h);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		memset(memory, 0, sizeof(memory));
+		bind_floats(&h, "w", memory + cases[i].w);
+		bind_floats(&h, "k", memory + cases[i].k);
+		bind_floats(&h, "v", memory + cases[i].v);
+		ck_assert_ptr_null(h.api->instance_set_data(h.instance, "x", x, sizeof(x)));
+		if (cases[i].text) {
+			expect_refused(h.api, h.api->instance_run(h.instance), cases[i].text);
+			ck_assert_int_eq(memcmp(memory, zeros, sizeof(zeros)), 0);
+		} else {
+			ck_assert_ptr_null(h.api->instance_run(h.instance));
+			ck_assert_float_eq(memory[cases[i].v + 8], 1);
+		}
+	}
+	end_instance(&h);
+}
+END_TEST
+
+START_TEST(outputs_are_there_after_a_run)
+{
+	static _Alignas(64) float k[16], v[16], w[16];
+	float x[4] = {1, 2, 3, 4};
+	const void *bytes = NULL;
+	struct host h;
+	size_t n = 0;
+
+	begin_instance(&h);
+	for (int i = 0; i < 3; i++)
+		expect_refused(h.api, h.api->instance_output(h.instance, i, &bytes, &n), "has not run");
+	bind_floats(&h, "w", w);
+	bind_floats(&h, "k", k);
+	bind_floats(&h, "v", v);
+	expect_refused(h.api, h.api->instance_run(h.instance), "x has no bytes");
+	expect_refused(h.api, h.api->instance_output(h.instance, 2, &bytes, &n), "has not run");
+	ck_assert_ptr_null(bytes);
+	ck_assert_ptr_null(h.api->instance_set_data(h.instance, "x", x, sizeof(x)));
+	ck_assert_ptr_null(h.api->instance_run(h.instance));
+	for (int i = 0; i < 3; i++) {
+		ck_assert_ptr_null(h.api->instance_output(h.instance, i, &bytes, &n));
+		ck_assert_uint_eq(n, 64);
+	}
+	ck_assert_ptr_null(h.api->instance_output(h.instance, 1, &bytes, &n));
+	ck_assert_ptr_eq(bytes, v);
+	end_instance(&h);
+}
+END_TEST
+
 Suite *
 pawl_host_abi_suite(void)
 {
@@ -127,6 +236,8 @@ pawl_host_abi_suite(void)
 	tcase_add_test(tcase, small_structs_are_refused);
 	tcase_add_test(tcase, whole_and_larger_structs_are_taken);
 	tcase_add_test(tcase, target_modules_are_found_beside_the_plugin);
+	tcase_add_test(tcase, caches_that_share_memory_are_refused);
+	tcase_add_test(tcase, outputs_are_there_after_a_run);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -159,7 +159,8 @@ struct pawl_api {
 	 * Lends memory to a weight or kv const: n_bytes must be its size, the pointer aligned to the
 	 * element (weights: 4, kv: 64 bytes).  Borrowed until bound anew or the instance is
 	 * destroyed.  Weights may be copied into another layout now: changing them later needs a new
-	 * bind.  Rebinding a kv is cheap and allocates nothing that stays.
+	 * bind.  Rebinding a kv is cheap and allocates nothing that stays.  The memory of two kv
+	 * consts, or of a kv and a weight, may overlap until the next run, which refuses it.
 	 */
 	struct pawl_status_object *(*instance_bind)(
 		struct pawl_instance *instance, const char *name, void *bytes, size_t n_bytes);
@@ -174,7 +175,10 @@ struct pawl_api {
 	 * Allocates nothing.
 	 */
 	struct pawl_status_object *(*instance_run)(struct pawl_instance *instance);
-	/* Output i of the graph after a run; valid until the next. */
+	/*
+	 * Output i of the graph after a run; valid until the next.  PAWL_CODE_INVALID_ARGUMENT before
+	 * the first that succeeded.
+	 */
 	struct pawl_status_object *(*instance_output)(const struct pawl_instance *instance, int32_t i,
 		const void **bytes, size_t *n_bytes);
 };
