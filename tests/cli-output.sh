@@ -107,7 +107,7 @@ refused 1 'positions are needed' eval "$work/m.gguf" --tokens 1,2,3 --ctx 2 --lo
 check "nothing is left by failures" is_fresh
 check "and nothing is lost" test "$(cat "$work/s")" = precious
 mkfifo "$dir/fifo"
-for signal in INT TERM HUP; do
+for signal in INT TERM HUP QUIT; do
   env --default-signal=$signal "$pawl" run "$work/m.gguf" -f "$dir/fifo" --target ref --stats-json "$work/s" \
     >"$dir/out" 2>"$dir/err" &
   pid=$!
@@ -120,6 +120,11 @@ for signal in INT TERM HUP; do
   check "ended by SIG$signal" test $status -gt 128
   check "SIG$signal leaves nothing" is_fresh
 done
+"$pawl" run "$work/m.gguf" -p x --raw -n 200 --ignore-end --target ref --stats-json "$work/s" 2>"$dir/err" | :
+check "a pipe that nobody reads leaves nothing" is_fresh
+(ulimit -f 0 && "$pawl" eval "$work/m.gguf" --tokens 1 --target ref --logits "$work/s") >/dev/null 2>&1
+check "a limit of file sizes: status" test $? != 0
+check "a limit of file sizes leaves nothing" is_fresh
 check "and nothing is lost" test "$(cat "$work/s")" = precious
 
 # Success replaces the file: what links to it by name stays, its mode too.

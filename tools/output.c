@@ -16,7 +16,8 @@
 
 enum { MAX_TRIES = 100 };
 
-static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP};
+static const int ending_signals[] = {
+	SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU, SIGXFSZ};
 
 /* What a signal removes. */
 static const char *volatile pending;
