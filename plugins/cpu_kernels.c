@@ -15,6 +15,7 @@
 #include "ir/build_id.h"
 #include "ir/debug.h"
 #include "ir/dump.h"
+#include "plugins/cpu_room.h"
 
 #define MODULE_NAME "cpu_compiler.so"
 
@@ -95,6 +96,8 @@ open_compiler(struct pawl_cpu_kernels *kernels, struct pawl_error *err)
 	void *module;
 
 	status = module_path(kernels, path, sizeof(path), err);
+	if (status == PAWL_OK)
+		status = pawl_cpu_room(PAWL_COMPILER_BYTES, err);
 	if (status != PAWL_OK)
 		return status;
 	if (pawl_module_open(path, &module, err))
@@ -183,25 +186,52 @@ map_for_perf(const struct pawl_cpu_kernel *kernel, const struct pawl_step *step,
 	return status;
 }
 
+struct compile_call {
+	struct pawl_cpu_kernels *kernels;
+	const struct pawl_program *program;
+	const struct pawl_step *step;
+	enum pawl_cpu_variant variant;
+	const char *dump; /* NULL: none */
+	struct pawl_kernel_object object;
+	enum pawl_status status;
+	struct pawl_error *err;
+};
+
+static void
+call_compiler(void *arg)
+{
+	struct compile_call *c = arg;
+
+	c->status = c->kernels->compiler ? PAWL_OK : open_compiler(c->kernels, c->err);
+	if (c->status == PAWL_OK)
+		c->status = pawl_cpu_room(PAWL_COMPILE_BYTES, c->err);
+	if (c->status == PAWL_OK)
+		c->status = c->kernels->compiler->compile(
+			c->program, c->step, c->variant, c->dump, &c->object, c->err);
+}
+
 /* Fills a kernel whose key is set. */
 static enum pawl_status
 compile(struct pawl_cpu_kernels *kernels, const struct pawl_program *program,
 	const struct pawl_step *step, enum pawl_cpu_variant variant, struct pawl_cpu_kernel *kernel,
 	struct pawl_error *err)
 {
-	enum pawl_status status = kernels->compiler ? PAWL_OK : open_compiler(kernels, err);
-	struct pawl_kernel_object object;
+	struct compile_call call = {kernels, program, step, variant, .err = err};
+	enum pawl_status status = PAWL_OK;
 	char dump[4096];
 
-	if (status == PAWL_OK && kernels->dump_dir)
+	if (kernels->dump_dir) {
 		status = dump_key(kernels, step, kernel, dump, sizeof(dump), err);
+		call.dump = dump;
+	}
 	if (status == PAWL_OK)
-		status = kernels->compiler->compile(
-			program, step, variant, kernels->dump_dir ? dump : NULL, &object, err);
+		status = pawl_cpu_run_roomy(call_compiler, &call, err);
+	if (status == PAWL_OK)
+		status = call.status;
 	if (status != PAWL_OK)
 		return status;
-	status = load(kernel, &object, pawl_step_phases(step), err);
-	kernels->compiler->object_free(&object);
+	status = load(kernel, &call.object, pawl_step_phases(step), err);
+	kernels->compiler->object_free(&call.object);
 	if (status == PAWL_OK && pawl_debug(PAWL_DEBUG_PERF))
 		status = map_for_perf(kernel, step, variant, err);
 	return status;

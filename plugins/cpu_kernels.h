@@ -36,7 +36,7 @@ void pawl_cpu_kernels_release(struct pawl_cpu_kernels *kernels);
 void pawl_cpu_kernels_counters(
 	const struct pawl_cpu_kernels *kernels, struct pawl_target_counters *out);
 
-/* The kernel of a step; PAWL_ENVIRONMENT when the compiler module cannot be opened. */
+/* The kernel of a step; PAWL_ENVIRONMENT when the compiler module cannot be opened or has no room. */
 enum pawl_status pawl_cpu_kernels_get(struct pawl_cpu_kernels *kernels,
 	const struct pawl_program *program, const struct pawl_step *step,
 	enum pawl_cpu_variant variant, const struct pawl_cpu_kernel **out, struct pawl_error *err);
