@@ -367,13 +367,14 @@ copy_back(struct pawl_interp *interp)
 	const struct pawl_node *node;
 
 	pawl_foreach_node(node, interp->graph) {
-		const struct pawl_node *kv = pawl_node_storage(node);
+		const struct pawl_node *kv;
 		struct value *value = &interp->values[node->id];
 		struct pawl_tensor stored;
 		int64_t bytes;
 
 		if (!value->is_kv_end)
 			continue;
+		kv = pawl_node_storage(node);
 		pawl_tensor_init(&stored, kv->type.dtype, kv->type.layout, false,
 			value->tensor.rank, value->tensor.dim, &bytes, NULL);
 		stored.data = interp->bindings[kv->id].data;

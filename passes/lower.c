@@ -107,7 +107,7 @@ access_outside(struct lowering *l, const struct pawl_node *value, bool written, 
 
 	if (!pawl_access_of(l->graph, value, &base, out, &offset))
 		return false;
-	slot = l->slot_of[pawl_node_storage(base)->id];
+	slot = l->slot_of[base->id];
 	if (slot < 0)
 		return false;
 	out->arg = add_arg(l, slot, pawl_dtype_bytes(out->dtype, offset), written);
@@ -217,7 +217,7 @@ write_window(struct lowering *l, const struct pawl_node *write, struct pawl_acce
 				"the index of a %s is no window on storage", pawl_op_name(write->op));
 		out->at_arg = index_access.arg;
 	}
-	slot = l->slot_of[pawl_node_storage(write)->id];
+	slot = l->slot_of[write->id];
 	out->arg = add_arg(l, slot, pawl_dtype_bytes(out->dtype, offset), true);
 	return add_pitch(l, slot, out) ? PAWL_OK : no_memory(l);
 }
@@ -262,7 +262,7 @@ lower_zero(struct lowering *l, const struct pawl_node *node)
 
 	if (status != PAWL_OK)
 		return status;
-	whole.arg = add_arg(l, l->slot_of[pawl_node_storage(node)->id], 0, true);
+	whole.arg = add_arg(l, l->slot_of[node->id], 0, true);
 	return add_store(l, op, &whole);
 }
 

@@ -128,6 +128,8 @@ pawl_lower_slots(const struct pawl_graph *graph, struct pawl_program *program, i
 	pawl_foreach_node(node, graph) {
 		int32_t slot = slot_for(graph, program, node, slot_of[node->id] == IS_OUTPUT);
 
+		if (pawl_op_has(node->op, PAWL_OPF_VIEW | PAWL_OPF_INPLACE))
+			slot = slot_of[node->inputs[0].def->id];
 		slot_of[node->id] = slot;
 		if (node->op == PAWL_OP_ALLOC)
 			program->slots[slot].is_buffer = true;
@@ -136,7 +138,6 @@ pawl_lower_slots(const struct pawl_graph *graph, struct pawl_program *program, i
 			return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for literals");
 	}
 	for (i = 0; i < graph->n_outputs; i++)
-		program->outputs[program->n_outputs++] =
-			slot_of[pawl_node_storage(graph->outputs[i])->id];
+		program->outputs[program->n_outputs++] = slot_of[graph->outputs[i]->id];
 	return PAWL_OK;
 }

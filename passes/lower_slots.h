@@ -7,7 +7,8 @@
 
 /*
  * Fills program->slots (with room for one more slot per node) and program->outputs; slot_of, one
- * entry per node id, becomes the slot of a node that owns storage, else -1.
+ * entry per node id, becomes the slot that its value lies in (its own, or that of what it views or
+ * writes to), else -1.
  */
 enum pawl_status pawl_lower_slots(const struct pawl_graph *graph, struct pawl_program *program,
 	int32_t *slot_of, struct pawl_error *err);

@@ -18,18 +18,23 @@ is_blind_to_capacity(const struct pawl_use *use)
 	       (use == &user->inputs[1] || use == &user->inputs[2]);
 }
 
+static bool
+is_in_cache(const struct pawl_node *node)
+{
+	const struct pawl_node *storage = pawl_node_storage(node);
+
+	return storage->op == PAWL_OP_CONST && storage->attrs.role == PAWL_ROLE_KV;
+}
+
 bool
 pawl_graph_can_regrow(const struct pawl_graph *graph)
 {
-	const struct pawl_node *node, *base;
+	const struct pawl_node *node;
 	const struct pawl_use *use;
 
 	pawl_foreach_node(node, graph) {
-		base = pawl_node_storage(node);
-		if (base->op != PAWL_OP_CONST || base->attrs.role != PAWL_ROLE_KV)
-			continue;
 		pawl_foreach_use(use, node) {
-			if (!is_blind_to_capacity(use))
+			if (!is_blind_to_capacity(use) && is_in_cache(node))
 				return false;
 		}
 	}
