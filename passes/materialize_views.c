@@ -35,7 +35,7 @@ operand_to_copy(const struct pawl_graph *graph, const struct pawl_node *node)
 	if (pawl_op_has(node->op, PAWL_OPF_VIEW))
 		return is_window(graph, node, &access) ? -1 : 0;
 	if (node->op == PAWL_OP_WRITE_ROWS && is_window(graph, node->inputs[2].def, &access) &&
-		(access.layout != PAWL_LAYOUT_ROWS || access.stride[0] != 1))
+		access.stride[0] != 1)
 		return 2;
 	if (node->op == PAWL_OP_MATMUL && is_window(graph, node->inputs[1].def, &access) &&
 		access.layout == PAWL_LAYOUT_ROWS && access.stride[1] != 1)
