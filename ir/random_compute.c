@@ -197,12 +197,16 @@ static void
 add_matmul(struct pawl_random *r)
 {
 	static const int64_t heights[] = {1, 5, 16, 17, 32, 48, 64};
-	struct pawl_random_value x = pawl_random_tame(r, any_rows(r), 10);
-	int64_t k = pawl_type_row_length(&x.node->type);
+	bool has_prologue = pawl_random_chance(r, 40);
+	struct pawl_random_value x =
+		has_prologue ? pawl_random_rms_norm(r, pawl_random_rows(r, r->width)) : any_rows(r);
 	int64_t n = pawl_random_chance(r, 40) ? r->width : pawl_random_pick(r, heights, 7);
-	enum pawl_dtype dtype = pawl_random_weight_dtype(r, k);
-	struct pawl_random_value y = pawl_random_matmul(r, x, n, dtype);
+	struct pawl_random_value y;
+	int64_t k;
 
+	x = pawl_random_tame(r, x, 10);
+	k = pawl_type_row_length(&x.node->type);
+	y = pawl_random_matmul(r, x, n, pawl_random_weight_dtype(r, k));
 	if (pawl_random_chance(r, 25))
 		y.node = pawl_random_op2(r, PAWL_OP_ADD, y.node,
 			pawl_random_dims(r, PAWL_ROLE_WEIGHT, "bias", PAWL_DTYPE_F32, 1, &n));
@@ -270,10 +274,20 @@ add_gather(struct pawl_random *r)
 	pawl_random_keep(r, pawl_random_some(r, x), 2);
 }
 
+static void
+add_argmax(struct pawl_random *r)
+{
+	struct pawl_random_value x = any_rows(r);
+
+	if (pawl_random_chance(r, 60))
+		x = add_unary(r, pawl_random_tame(r, x, 100));
+	pawl_random_result(r, pawl_random_op1(r, PAWL_OP_ARGMAX, x.node));
+}
+
 void
 pawl_random_add_compute(struct pawl_random *r)
 {
-	switch (pawl_random_below(r, 10)) {
+	switch (pawl_random_below(r, 12)) {
 	case 0:
 		add_norm(r);
 		break;
@@ -287,10 +301,12 @@ pawl_random_add_compute(struct pawl_random *r)
 		add_gather(r);
 		break;
 	case 4:
-		pawl_random_result(r, pawl_random_op1(r, PAWL_OP_ARGMAX, any_rows(r).node));
-		break;
 	case 5:
+		add_argmax(r);
+		break;
 	case 6:
+	case 7:
+	case 8:
 		add_matmul(r);
 		break;
 	default:
