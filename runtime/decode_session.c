@@ -135,6 +135,9 @@ check_cache(
 	if (!shape->max_seq_len)
 		return pawl_fail(
 			err, PAWL_INVALID_ARGUMENT, "a decode session needs a cache with capacity");
+	if (pawl_kv_cache_is_shared(cache))
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"the cache has the storages of a fork and does not own them");
 	if (shape->n_layers != key->n_layers || shape->n_kv_heads != key->n_kv_heads ||
 		shape->head_dim != key->head_dim || shape->max_seq_len != key->max_seq_len)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,

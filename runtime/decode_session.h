@@ -29,7 +29,8 @@ struct pawl_token_data {
 /*
  * What plan->key says is checked against the graph and the cache: PAWL_INVALID_GRAPH when the graph
  * has other consts than those above, or for another token count or number of layers;
- * PAWL_INVALID_ARGUMENT when the cache has no capacity or is of another geometry.
+ * PAWL_INVALID_ARGUMENT when the cache has no capacity, is shared with a fork, or is of
+ * another geometry.
  * References the plan; the team must outlive the session.
  */
 enum pawl_status pawl_decode_session_new(struct pawl_plan *plan, struct pawl_weights *weights,

@@ -316,6 +316,8 @@ forward(struct pawl_decoder *d, const uint32_t *tokens, int64_t n, int64_t seq,
 	struct held *held;
 
 	if (!status)
+		status = pawl_kv_cache_own(d->cache, err);
+	if (!status)
 		status = ready_session(d, seq, logits, &held, err);
 	if (!status)
 		status = pawl_token_buffers_fill(&held->buffers, &d->source, tokens, n,
@@ -479,7 +481,9 @@ pawl_decoder_prepare(struct pawl_decoder *d, int64_t n_tokens, enum pawl_logits 
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"a step of %" PRId64 " tokens on a cache of %" PRId64, n_tokens,
 			pawl_decoder_capacity(d));
-	status = ready_session(d, n_tokens, logits, &held, err);
+	status = pawl_kv_cache_own(d->cache, err);
+	if (!status)
+		status = ready_session(d, n_tokens, logits, &held, err);
 	if (!status && plan)
 		*plan = pawl_decode_session_plan(held->session);
 	return status;

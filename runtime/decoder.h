@@ -73,6 +73,7 @@ enum pawl_status pawl_decoder_reserve(
 /* Forgets what lies at n and beyond; plans and storages stay. */
 void pawl_decoder_truncate(struct pawl_decoder *decoder, int64_t n);
 
+/* A step owns the cache first (pawl_kv_cache_own): the first one after a fork copies what is cached. */
 struct pawl_kv_cache *pawl_decoder_cache(struct pawl_decoder *decoder);
 /*
  * Exchanges the cache with *cache.  The next step of each session finds out whether it can be

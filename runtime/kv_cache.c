@@ -187,6 +187,7 @@ pawl_kv_cache_free(struct pawl_kv_cache *cache)
 		return;
 	for (int32_t i = 0; i < cache->shape.n_layers; i++)
 		drop_layer(&cache->layers[i]);
+	pawl_kv_cache_leave(cache);
 	pawl_memory_free(cache->layers);
 	pawl_memory_free(cache);
 }
@@ -250,10 +251,14 @@ pawl_kv_cache_set_layer(struct pawl_kv_cache *cache, int32_t layer, struct pawl_
 	struct pawl_storage *v, struct pawl_error *err)
 {
 	struct pawl_kv_layer fresh = {.storage = {k, v}};
+	enum pawl_status status;
 
 	if (!pawl_kv_cache_layer(cache, layer))
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "layer %d of a cache of %d layers",
 			layer, cache->shape.n_layers);
+	status = pawl_kv_cache_own(cache, err);
+	if (status)
+		return status;
 	for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++)
 		if (fresh.storage[slot])
 			pawl_storage_ref(fresh.storage[slot]);
@@ -302,6 +307,7 @@ pawl_kv_cache_clear(struct pawl_kv_cache *cache)
 {
 	for (int32_t i = 0; i < cache->shape.n_layers; i++)
 		drop_layer(&cache->layers[i]);
+	pawl_kv_cache_leave(cache);
 	cache->shape.max_seq_len = 0;
 	cache->cached_len = 0;
 	cache->alloc_id = pawl_kv_alloc_id_new();
@@ -356,8 +362,15 @@ source_slot(void *ctx, int32_t layer, int which)
 		ctx, (struct pawl_kv_layer_id){layer, (enum pawl_kv_slot)which});
 }
 
+static bool
+source_is_shared(void *ctx)
+{
+	return pawl_kv_cache_is_shared(ctx);
+}
+
 struct pawl_kv_rebind_source
 pawl_kv_cache_source(struct pawl_kv_cache *cache)
 {
-	return (struct pawl_kv_rebind_source){cache, source_alloc_id, source_location, source_slot};
+	return (struct pawl_kv_rebind_source){cache, source_alloc_id, source_location, source_slot,
+		source_is_shared};
 }

@@ -84,7 +84,8 @@ void pawl_kv_cache_bump(struct pawl_kv_cache *cache, struct pawl_kv_layer_id id)
 
 /*
  * Replaces a layer (takes references; NULL: none).  New allocation id, location unknown.
- * PAWL_INVALID_ARGUMENT when layer is out of range.
+ * PAWL_INVALID_ARGUMENT when layer is out of range.  A cache that is
+ * shared is owned first, with the errors of pawl_kv_cache_own.
  */
 enum pawl_status pawl_kv_cache_set_layer(struct pawl_kv_cache *cache, int32_t layer,
 	struct pawl_storage *k, struct pawl_storage *v, struct pawl_error *err);
@@ -105,6 +106,22 @@ enum pawl_status pawl_kv_cache_set_capacity(struct pawl_kv_cache *cache, int64_t
  */
 enum pawl_status pawl_kv_cache_reserve(
 	struct pawl_kv_cache *cache, int64_t n, struct pawl_error *err);
+
+/*
+ * A cache with the same content.  Nothing is copied: both have the same storages until one of them
+ * calls pawl_kv_cache_own.  Both get new allocation ids, so that no session goes on writing what is
+ * no longer its alone.  The two may live in different threads and end in any order.
+ * PAWL_INVALID_ARGUMENT for a cache without capacity, or whose layers are not of its shape.
+ */
+enum pawl_status pawl_kv_cache_fork(
+	struct pawl_kv_cache *cache, struct pawl_kv_cache **out, struct pawl_error *err);
+bool pawl_kv_cache_is_shared(const struct pawl_kv_cache *cache);
+/*
+ * Before a write: the storages become this cache's alone.  Where they are shared, they are replaced by
+ * copies of the positions cached, with a new allocation id; otherwise nothing happens.  No session
+ * can be bound, or rebound, to a cache that is shared.  Errors as pawl_kv_cache_reserve.
+ */
+enum pawl_status pawl_kv_cache_own(struct pawl_kv_cache *cache, struct pawl_error *err);
 
 /* Drops all storages and with them the capacity.  New allocation id, location unknown. */
 void pawl_kv_cache_clear(struct pawl_kv_cache *cache);

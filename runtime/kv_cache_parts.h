@@ -6,13 +6,28 @@
 
 enum { PAWL_KV_POSITIONS_ALIGN = 16 };
 
+/* Caches that have the same storages.  Each may be in another thread. */
+struct pawl_kv_sharing {
+	atomic_int n_caches;
+};
+
 struct pawl_kv_cache {
 	struct pawl_kv_shape shape;
 	struct pawl_kv_layer *layers;
+	struct pawl_kv_sharing *sharing; /* NULL: never forked; else all layers are of the shape */
 	int64_t cached_len;
 	struct pawl_kv_alloc_id alloc_id;
 	struct pawl_location location;
 };
+
+/*
+ * Moves the cache to fresh storages of `shape`, which differs in capacity at most, with the positions
+ * cached.  New allocation id; no longer shared.  All or nothing.
+ */
+enum pawl_status pawl_kv_cache_move(
+	struct pawl_kv_cache *cache, const struct pawl_kv_shape *shape, struct pawl_error *err);
+/* The storages are dropped, or this cache is the last that has them. */
+void pawl_kv_cache_leave(struct pawl_kv_cache *cache);
 
 /* n rounded up to what layouts need; n itself where that overflows. */
 int64_t pawl_kv_round_positions(int64_t n);

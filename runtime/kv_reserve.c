@@ -53,30 +53,28 @@ drop(struct pawl_storage **storages, int32_t n)
 }
 
 enum pawl_status
-pawl_kv_cache_reserve(struct pawl_kv_cache *cache, int64_t n, struct pawl_error *err)
+pawl_kv_cache_move(
+	struct pawl_kv_cache *cache, const struct pawl_kv_shape *shape, struct pawl_error *err)
 {
-	struct pawl_kv_shape shape = cache->shape;
-	int32_t n_storages = shape.n_layers * PAWL_N_KV_SLOTS;
+	int32_t n_storages = shape->n_layers * PAWL_N_KV_SLOTS;
 	struct pawl_storage **storages;
-	enum pawl_status status;
+	enum pawl_status status = check(cache, shape, err);
 
-	if (shape.max_seq_len && n <= shape.max_seq_len)
-		return PAWL_OK;
-	shape.max_seq_len = pawl_kv_round_positions(n);
-	status = check(cache, &shape, err);
 	if (status)
 		return status;
 	storages = pawl_memory_zalloc((size_t)n_storages, sizeof(struct pawl_storage *));
 	if (!storages)
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory to grow a cache");
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory to copy a cache");
 	for (int32_t i = 0; i < n_storages && !status; i++)
-		status = enlarge(&shape, (enum pawl_kv_slot)(i % PAWL_N_KV_SLOTS),
+		status = enlarge(shape, (enum pawl_kv_slot)(i % PAWL_N_KV_SLOTS),
 			cache->layers[i / PAWL_N_KV_SLOTS].storage[i % PAWL_N_KV_SLOTS],
 			cache->cached_len, &storages[i], err);
 	if (status) {
 		drop(storages, n_storages);
-		pawl_error_prefix(err, "a cache of %" PRId64 " bytes (%d layers, %" PRId64 " positions)",
-			pawl_kv_shape_bytes(&shape), shape.n_layers, shape.max_seq_len);
+		if (err)
+			pawl_error_prefix(err,
+				"a cache of %" PRId64 " bytes (%d layers, %" PRId64 " positions)",
+				pawl_kv_shape_bytes(shape), shape->n_layers, shape->max_seq_len);
 		return status;
 	}
 	for (int32_t i = 0; i < n_storages; i++) {
@@ -87,8 +85,20 @@ pawl_kv_cache_reserve(struct pawl_kv_cache *cache, int64_t n, struct pawl_error 
 		*at = storages[i];
 	}
 	pawl_memory_free(storages);
-	cache->shape = shape;
+	pawl_kv_cache_leave(cache);
+	cache->shape = *shape;
 	cache->alloc_id = pawl_kv_alloc_id_new();
 	cache->location = PAWL_LOCATION_HOST;
 	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_kv_cache_reserve(struct pawl_kv_cache *cache, int64_t n, struct pawl_error *err)
+{
+	struct pawl_kv_shape shape = cache->shape;
+
+	if (shape.max_seq_len && n <= shape.max_seq_len)
+		return PAWL_OK;
+	shape.max_seq_len = pawl_kv_round_positions(n);
+	return pawl_kv_cache_move(cache, &shape, err);
 }

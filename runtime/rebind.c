@@ -81,6 +81,10 @@ check(const struct pawl_bindings *bindings, const struct pawl_kv_binding *kv,
 {
 	refusal->baked = kv->location;
 	refusal->incoming = source->location(source->ctx);
+	if (source->is_shared && source->is_shared(source->ctx)) {
+		refusal->kind = PAWL_REFUSAL_SHARED;
+		return false;
+	}
 	if (refusal->incoming.space == PAWL_MEMORY_UNKNOWN ||
 		kv->location.space == PAWL_MEMORY_UNKNOWN) {
 		refusal->kind = PAWL_REFUSAL_RESIDENCY_UNKNOWN;
@@ -117,6 +121,7 @@ pawl_refusal_name(enum pawl_refusal_kind kind)
 {
 	static const char *const names[PAWL_N_REFUSALS] = {
 		[PAWL_REFUSAL_NONE] = "none",
+		[PAWL_REFUSAL_SHARED] = "shared",
 		[PAWL_REFUSAL_RESIDENCY_UNKNOWN] = "residency unknown",
 		[PAWL_REFUSAL_RESIDENCY_DIFFERS] = "residency differs",
 		[PAWL_REFUSAL_MISSING_SLOT] = "missing slot",
@@ -153,6 +158,9 @@ pawl_refusal_text(const struct pawl_refusal *r, char *out, size_t n)
 	case PAWL_REFUSAL_NONE:
 	case PAWL_N_REFUSALS:
 		snprintf(out, n, "no refusal");
+		break;
+	case PAWL_REFUSAL_SHARED:
+		snprintf(out, n, "%s: the incoming cache has the storages of a fork", name);
 		break;
 	case PAWL_REFUSAL_RESIDENCY_UNKNOWN:
 	case PAWL_REFUSAL_RESIDENCY_DIFFERS:

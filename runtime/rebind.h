@@ -3,7 +3,7 @@
  * interchangeable.  All or nothing: a refusal changes nothing and costs one rebuild; a wrong
  * acceptance would serve one user's cache to another.
  *
- * Order of the checks: location of the incoming cache, of the session, their equality; then for
+ * Order of the checks: not shared; location of the incoming cache, of the session, their equality; then for
  * layer ascending, for slot ascending: incoming slot there, session has one there, then, unless
  * they are the same object: dtype and bytes, dims, layout; last, no incoming slot shares memory
  * with another.
@@ -22,10 +22,13 @@ struct pawl_kv_rebind_source {
 	struct pawl_location (*location)(void *ctx);
 	/* No reference is given; NULL when there is none.  which: 0 = K, 1 = V of a KV cache. */
 	struct pawl_storage *(*slot)(void *ctx, int32_t layer, int which);
+	/* Whether somebody else reads the storages, so that they must not be written; NULL: never. */
+	bool (*is_shared)(void *ctx);
 };
 
 enum pawl_refusal_kind {
 	PAWL_REFUSAL_NONE,
+	PAWL_REFUSAL_SHARED,            /* the incoming cache has its storages from a fork */
 	PAWL_REFUSAL_RESIDENCY_UNKNOWN, /* of the incoming cache, or of the session's own */
 	PAWL_REFUSAL_RESIDENCY_DIFFERS,
 	PAWL_REFUSAL_MISSING_SLOT,    /* the incoming cache has no storage there */
