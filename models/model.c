@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/trig.h"
+#include "models/fingerprint.h"
 #include "models/llama_graph.h"
 #include "models/tokenizer_gguf.h"
 
@@ -76,6 +77,12 @@ fill_rope(void *ctx, int64_t position, int64_t width, float *cos, float *sin)
 	}
 }
 
+static uint64_t
+fingerprint(void *ctx)
+{
+	return pawl_gguf_fingerprint(((const struct pawl_model *)ctx)->gguf);
+}
+
 static enum pawl_status
 make_frequencies(struct pawl_model *model, struct pawl_error *err)
 {
@@ -122,7 +129,8 @@ describe(struct pawl_model *model)
 	model->source = (struct pawl_model_source){.ctx = model, .weights = model->weights,
 		.shape_key = shape_key(model), .n_layers = (int32_t)c->n_layers,
 		.n_kv_heads = c->n_kv_heads, .head_dim = c->head_dim, .n_vocab = c->n_vocab,
-		.k_layout = PAWL_LAYOUT_K16, .build = build_graph, .rope = fill_rope};
+		.k_layout = PAWL_LAYOUT_K16, .build = build_graph, .rope = fill_rope,
+		.fingerprint = fingerprint};
 	model->info = (struct pawl_model_info){.family = "llama", .n_layers = c->n_layers,
 		.n_embd = c->n_embd, .n_heads = c->n_heads, .n_kv_heads = c->n_kv_heads,
 		.head_dim = c->head_dim, .n_vocab = c->n_vocab, .n_ctx = c->n_ctx,

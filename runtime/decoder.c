@@ -443,6 +443,37 @@ pawl_decoder_reserve(struct pawl_decoder *d, int64_t n, struct pawl_error *err)
 	return pawl_kv_cache_reserve(d->cache, n, err);
 }
 
+static enum pawl_status
+identify(const struct pawl_decoder *d, struct pawl_kv_identity *out, struct pawl_error *err)
+{
+	if (!d->source.fingerprint)
+		return pawl_fail(err, PAWL_UNSUPPORTED, "the model has no fingerprint");
+	*out = (struct pawl_kv_identity){
+		d->source.fingerprint(d->source.ctx), d->options.precision};
+	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_decoder_save(const struct pawl_decoder *d, const uint32_t *tokens, int64_t n_tokens,
+	const char *path, struct pawl_error *err)
+{
+	struct pawl_kv_identity identity;
+	enum pawl_status status = identify(d, &identity, err);
+
+	return status ? status
+		      : pawl_kv_snapshot_save(d->cache, &identity, tokens, n_tokens, path, err);
+}
+
+enum pawl_status
+pawl_decoder_restore(
+	struct pawl_decoder *d, const struct pawl_kv_snapshot *snapshot, struct pawl_error *err)
+{
+	struct pawl_kv_identity identity;
+	enum pawl_status status = identify(d, &identity, err);
+
+	return status ? status : pawl_kv_snapshot_restore(snapshot, &identity, d->cache, err);
+}
+
 void
 pawl_decoder_truncate(struct pawl_decoder *d, int64_t n)
 {

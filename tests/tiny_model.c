@@ -302,6 +302,18 @@ build(void *ctx, const struct pawl_graph_request *request, struct pawl_graph **o
 	return PAWL_OK;
 }
 
+static uint64_t
+fingerprint(void *ctx)
+{
+	const struct pawl_tiny_model *m = ctx;
+	struct pawl_shape_key key = PAWL_SHAPE_KEY_INIT;
+
+	for (int i = 0; i < m->n_weights; i++)
+		pawl_shape_key_bytes(
+			&key, m->weights[i].bytes, (size_t)m->weights[i].weight.n_bytes);
+	return key.value;
+}
+
 static void
 make_source(struct pawl_tiny_model *m)
 {
@@ -321,6 +333,7 @@ make_source(struct pawl_tiny_model *m)
 	m->source.k_layout = m->o.k_layout;
 	m->source.build = build;
 	m->source.rope = rope;
+	m->source.fingerprint = fingerprint;
 }
 
 struct pawl_tiny_model *

@@ -1,0 +1,79 @@
+/*
+ * A cache in a file, with the tokens that made it, so that another process may go on.
+ *
+ * The file, little-endian:
+ *   header   struct pawl_kv_snapshot_header, 128 bytes, with a checksum of its own
+ *   tokens   u32 [n_tokens], the first n_positions of them in the cache
+ *   content  for each layer K, then V: [kv head][position][element], as runtime/kv_layout.h's
+ *            logical order, whatever the layout and capacity of the cache
+ *   u64      checksum of tokens and content
+ * Checksums are pawl_kv_checksum.  The size of the file follows from the header.
+ *
+ * A snapshot is read and proved whole before anything is restored from it.
+ */
+#ifndef PAWL_RUNTIME_KV_SNAPSHOT_H
+#define PAWL_RUNTIME_KV_SNAPSHOT_H
+
+#include "passes/pass.h"
+#include "runtime/kv_cache.h"
+
+enum { PAWL_KV_SNAPSHOT_VERSION = 1, PAWL_KV_SNAPSHOT_NAME = 8 };
+
+#define PAWL_KV_SNAPSHOT_MAGIC "PAWLKV\r\n"
+
+struct pawl_kv_snapshot_header {
+	char magic[8];
+	uint32_t version, header_bytes;
+	uint64_t model;                          /* fingerprint of the model, same in every process */
+	char dtype[PAWL_KV_SNAPSHOT_NAME];       /* of the cache, padded with zeros */
+	char precision[PAWL_KV_SNAPSHOT_NAME];   /* of activations, likewise */
+	int64_t n_layers, n_kv_heads, head_dim;
+	int64_t n_positions, n_tokens;           /* n_positions <= n_tokens */
+	uint64_t reserved[5];                    /* 0 */
+	uint64_t checksum;                       /* of the bytes before it */
+};
+
+/* What decides, beside the geometry of the cache, whether its content means the same. */
+struct pawl_kv_identity {
+	uint64_t model;
+	enum pawl_precision precision;
+};
+
+/* 64 bits over bytes; any change of one word of 8 bytes changes it. */
+uint64_t pawl_kv_checksum(uint64_t before, const void *bytes, int64_t n);
+
+/*
+ * Writes beside path and renames, so that path holds all of it or what it held.  tokens are n_tokens
+ * >= the cache's length.  PAWL_INVALID_ARGUMENT for fewer or a cache without capacity,
+ * PAWL_UNSUPPORTED when it is not in host memory, PAWL_ENVIRONMENT when the file cannot be written.
+ */
+enum pawl_status pawl_kv_snapshot_save(const struct pawl_kv_cache *cache,
+	const struct pawl_kv_identity *identity, const uint32_t *tokens, int64_t n_tokens,
+	const char *path, struct pawl_error *err);
+
+struct pawl_kv_snapshot;
+
+/*
+ * Reads a file whole and proves it.  PAWL_INVALID_FILE, naming what is wrong, for anything that
+ * save did not write; no memory is taken for more than the file has.
+ */
+enum pawl_status pawl_kv_snapshot_open(
+	const char *path, struct pawl_kv_snapshot **out, struct pawl_error *err);
+/* NULL is allowed. */
+void pawl_kv_snapshot_free(struct pawl_kv_snapshot *snapshot);
+
+int64_t pawl_kv_snapshot_positions(const struct pawl_kv_snapshot *snapshot);
+/* Valid while the snapshot is. */
+const uint32_t *pawl_kv_snapshot_tokens(const struct pawl_kv_snapshot *snapshot, int64_t *n);
+
+/*
+ * Makes the cache hold the snapshot's positions in place of its own; storages and allocation id stay
+ * unless they were shared with a fork, versions are stepped.  All or nothing: PAWL_INVALID_ARGUMENT,
+ * naming the field and both values, when model, precision or geometry differ; PAWL_CAPACITY when
+ * there is no room; PAWL_UNSUPPORTED when the cache is not in host memory.
+ */
+enum pawl_status pawl_kv_snapshot_restore(const struct pawl_kv_snapshot *snapshot,
+	const struct pawl_kv_identity *identity, struct pawl_kv_cache *cache,
+	struct pawl_error *err);
+
+#endif
