@@ -31,7 +31,7 @@ check "a raw prompt is another prompt" sh -c '! cmp -s "$1" "$2"' - "$dir/out" "
 cat >"$dir/stats.py" <<'PYTHON'
 import json, sys
 s = json.load(open(sys.argv[1]))
-names = """prompt_tokens generated_tokens tokens prompt_tps decode_tps optimizes rebuilds rebinds
+names = """prompt_tokens restored_tokens generated_tokens tokens prompt_tps decode_tps optimizes rebuilds rebinds
 validity_checks kernel_compiles allocations_per_token bytes_bound_per_token peak_rss_bytes
 first_token_s""".split()
 assert list(s) == names, list(s)
@@ -57,6 +57,38 @@ for raw in '' --raw; do
 done
 : >"$dir/nothing"
 refused 1 "^pawl run: $dir/nothing: the prompt is empty$" run "$model" --target ref -f "$dir/nothing" --raw
+
+# sessions in files: 6 tokens, saved, 6 more are the 12 at once, and what was saved is not computed
+figure() { sed -n "s/.*\"$1\":	\([0-9]*\),\{0,1\}$/\1/p" "$2"; }
+run_ref() { tool run "$model" --target ref --ignore-end "$@"; }
+run_ref -p "the other one" -n 12 --stats-json "$dir/whole.json"
+succeeds "save" run "$model" --target ref --ignore-end -p "the other one" -n 6 --save "$dir/session"
+cp "$dir/session" "$dir/kept"
+succeeds "restore without a prompt" run "$model" --target ref --ignore-end --restore "$dir/session" -n 6 --save "$dir/session" --stats-json "$dir/rest.json"
+check "the rest of the tokens" python3 - "$dir/whole.json" "$dir/rest.json" <<'PYTHON'
+import json, sys
+whole, rest = (json.load(open(path)) for path in sys.argv[1:])
+assert rest["tokens"] == whole["tokens"][6:], (rest["tokens"], whole["tokens"])
+assert rest["restored_tokens"] == whole["prompt_tokens"] + 5
+assert rest["prompt_tokens"] == whole["prompt_tokens"] + 6
+PYTHON
+run_ref -p "the other one" -n 12 --restore "$dir/kept" --stats-json "$dir/again.json"
+check "a prompt that is there is not computed" test "$(figure restored_tokens "$dir/again.json")" = "$(($(figure prompt_tokens "$dir/whole.json") - 1))"
+check "and gives the same text" cmp "$dir/out" "$dir/text"
+run_ref -p "another beginning" -n 3 --stats-json "$dir/other.json"
+cp "$dir/out" "$dir/other"
+run_ref -p "another beginning" -n 3 --restore "$dir/kept"
+check "another prompt is not mixed up with it" cmp "$dir/out" "$dir/other"
+tiny q4.gguf q4_0
+refused 1 '^pawl run: --restore: .*kept: the snapshot is of another model' run "$dir/q4.gguf" --target ref --restore "$dir/kept" -n 2
+refused 1 'of a cache of f16, this one is of f32' run "$model" --target ref --restore "$dir/kept" -n 2 --kv f32
+refused 1 'positions are needed, the context holds 16' run "$model" --target ref --restore "$dir/kept" -p x -n 2 --ctx 16
+head -c 1000 "$dir/kept" >"$dir/short"
+refused 1 '^pawl run: --restore: .*short: 1000 bytes, the header is that of' run "$model" --target ref --restore "$dir/short" -n 2
+refused 1 '^pawl run: --restore: .*none: No such file' run "$model" --target ref --restore "$dir/none" -n 2
+refused 1 '^pawl run: --save: .*none/x: No such file' run "$model" --target ref -p x -n 2 --save "$dir/none/x"
+refused 1 '^pawl run: --save: .*is the same file as the input' run "$model" --target ref -p x -n 2 --save "$model"
+check "nothing stays beside a session" test -z "$(find "$dir" -name 'session.*' -o -name 'kept.*')"
 
 # context: never cut silently
 refused 1 '^pawl run: 1[0-9]* positions are needed, the context holds 64' run "$model" --target ref -p "the other one" -n 100 --ctx 64

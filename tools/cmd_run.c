@@ -5,6 +5,7 @@
 #include "tools/clock.h"
 #include "tools/generate.h"
 #include "tools/input.h"
+#include "tools/resume.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ struct run {
 	struct pawl_token_list ids;
 	struct pawl_generation generation;
 	struct pawl_output output;
+	struct pawl_resume resume;
 };
 
 /* What the messages about the prompt's text begin with. */
@@ -144,27 +146,46 @@ choose_capacity(struct run *r, int64_t *capacity, struct pawl_error *err)
 		if (limit - n_prompt < DEFAULT_N)
 			r->generate.n = limit > n_prompt ? limit - n_prompt : 1;
 	}
-	return pawl_engine_capacity(&r->engine, n_prompt + r->generate.n, capacity, err);
+	n_prompt += r->generate.n;
+	if (n_prompt < pawl_resume_positions(&r->resume))
+		n_prompt = pawl_resume_positions(&r->resume);
+	return pawl_engine_capacity(&r->engine, n_prompt, capacity, err);
+}
+
+/* What is given on the command line, before anything is computed. */
+static enum pawl_status
+open_files(struct run *r, struct pawl_error *err)
+{
+	const struct pawl_inputs read_only = {{r->model, r->file}};
+	const struct pawl_inputs inputs = {{r->model, r->file, r->resume.restore}};
+	enum pawl_status status = pawl_check_environment(&inputs, err);
+
+	if (!status && r->resume.save) {
+		status = pawl_output_open(
+			&r->output, "--save", r->resume.save, &read_only, err);
+		pawl_output_release(&r->output);
+	}
+	if (!status && r->stats_json)
+		status = pawl_output_open(&r->output, "--stats-json", r->stats_json, &inputs, err);
+	if (!status)
+		status = pawl_resume_open(&r->resume, err);
+	return status ? status : pawl_model_open(r->model, &r->engine.model, err);
 }
 
 static enum pawl_status
 run(struct run *r, struct pawl_progress *progress, struct pawl_error *err)
 {
-	const struct pawl_inputs inputs = {{r->model, r->file}};
 	struct pawl_decoder_stats stats;
 	int64_t capacity;
-	enum pawl_status status = pawl_check_environment(&inputs, err);
+	enum pawl_status status = open_files(r, err);
 
-	if (!status && r->stats_json)
-		status = pawl_output_open(&r->output, "--stats-json", r->stats_json, &inputs, err);
-	if (!status)
-		status = pawl_model_open(r->model, &r->engine.model, err);
 	if (status)
 		return status;
 	note_unused(r);
 	if (r->verbose)
 		note_model(r);
-	status = read_prompt(r, err);
+	status = r->prompt || r->file ? read_prompt(r, err)
+				      : pawl_resume_prompt(&r->resume, &r->ids, err);
 	if (!status)
 		status = choose_capacity(r, &capacity, err);
 	if (status)
@@ -179,7 +200,12 @@ run(struct run *r, struct pawl_progress *progress, struct pawl_error *err)
 			stats.threads, capacity, stats.kv_bytes);
 	}
 	pawl_progress_stage(progress, "reading the prompt", 0, 0);
-	return pawl_generate(&r->engine, &r->ids, &r->generate, progress, &r->generation, err);
+	status = pawl_resume_restore(&r->resume, &r->engine, &r->ids, err);
+	if (!status)
+		status = pawl_generate(
+			&r->engine, &r->ids, &r->generate, progress, &r->generation, err);
+	return status ? status
+		      : pawl_resume_save(&r->resume, &r->engine, &r->ids, &r->generation.tokens, err);
 }
 
 static int
@@ -204,6 +230,7 @@ run_and_report(struct run *r)
 			pawl_output_commit(&r->output, &err)))
 		exit_status = pawl_report_error(r->command, &err);
 	pawl_output_release(&r->output);
+	pawl_resume_release(&r->resume);
 	pawl_token_list_release(&r->generation.tokens);
 	pawl_token_list_release(&r->ids);
 	pawl_engine_release(&r->engine);
@@ -246,6 +273,8 @@ pawl_cmd_run(int argc, char **argv)
 		PAWL_OPTION_ACTIVATIONS(r.options),
 		PAWL_OPTION_KV(r.options),
 		PAWL_OPTION_CTX(r.options),
+		PAWL_OPTION_RESTORE(r.resume),
+		PAWL_OPTION_SAVE(r.resume),
 		{"--stats", PAWL_OPTION_ON, &r.stats, NULL, "a line of figures on standard error",
 			0, 0},
 		{"--stats-json", PAWL_OPTION_TEXT, &r.stats_json, "FILE",
@@ -265,7 +294,7 @@ pawl_cmd_run(int argc, char **argv)
 
 	if (exit_status >= 0)
 		return exit_status;
-	if (!r.prompt == !r.file)
+	if (r.prompt ? r.file != NULL : !r.file && !r.resume.restore)
 		return pawl_usage_error(&command, "%s",
 			r.prompt ? "-p and -f exclude each other" : "no prompt given (-p or -f)");
 	if (!pawl_option_is_given(&command, &args, "--temp"))

@@ -58,7 +58,8 @@ prefill(struct pawl_engine *engine, const struct pawl_token_list *prompt, struct
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %zu tokens", prompt->n);
 	for (size_t i = 0; i < prompt->n; i++)
 		ids[i] = (uint32_t)prompt->ids[i];
-	status = pawl_decoder_prefill(engine->decoder, ids, (int64_t)prompt->n, logits, err);
+	status = pawl_decoder_prefill(engine->decoder, ids + g->n_restored,
+		(int64_t)prompt->n - g->n_restored, logits, err);
 	free(ids);
 	pawl_decoder_stats(engine->decoder, &g->stats);
 	g->prompt_seconds = pawl_seconds() - start - g->stats.build_seconds;
@@ -129,6 +130,7 @@ pawl_generate(struct pawl_engine *engine, const struct pawl_token_list *prompt,
 		&options->sampler, pawl_decoder_n_vocab(engine->decoder), &sampler, err);
 
 	out->n_prompt = (int64_t)prompt->n;
+	out->n_restored = pawl_decoder_len(engine->decoder);
 	if (!status)
 		status = prefill(engine, prompt, out, &logits, err);
 	if (!status)
@@ -166,7 +168,7 @@ pawl_generation_note(const struct pawl_engine *engine, const struct pawl_generat
 	pawl_note(engine->command,
 		"prompt %" PRId64 " tokens at %.1f/s, then %zu at %.1f/s; optimizes %" PRIu64
 		", rebuilds %" PRIu64 ", rebinds %" PRIu64 ", allocations per token %.4g",
-		g->n_prompt, per_second(g->n_prompt, g->prompt_seconds), g->tokens.n,
+		g->n_prompt, per_second(g->n_prompt - g->n_restored, g->prompt_seconds), g->tokens.n,
 		per_second(g->n_steps, g->decode_seconds), counters->optimizes,
 		pawl_counters_rebuilds(counters), rebinds(counters),
 		per_step(g->step_allocations, g));
@@ -193,11 +195,12 @@ pawl_generation_write(
 	pawl_json_init(&json);
 	root = json.root;
 	pawl_json_real(&json, root, "prompt_tokens", (double)g->n_prompt);
+	pawl_json_real(&json, root, "restored_tokens", (double)g->n_restored);
 	pawl_json_real(&json, root, "generated_tokens", (double)g->tokens.n);
 	tokens = pawl_json_array(&json, root, "tokens");
 	for (size_t i = 0; i < g->tokens.n; i++)
 		pawl_json_number(&json, tokens, NULL, g->tokens.ids[i]);
-	pawl_json_real(&json, root, "prompt_tps", per_second(g->n_prompt, g->prompt_seconds));
+	pawl_json_real(&json, root, "prompt_tps", per_second(g->n_prompt - g->n_restored, g->prompt_seconds));
 	pawl_json_real(&json, root, "decode_tps", per_second(g->n_steps, g->decode_seconds));
 	pawl_json_real(&json, root, "optimizes", (double)counters->optimizes);
 	pawl_json_real(&json, root, "rebuilds", (double)pawl_counters_rebuilds(counters));

@@ -16,6 +16,7 @@ struct pawl_generate_options {
 
 struct pawl_generation {
 	int64_t n_prompt;
+	int64_t n_restored; /* of the prompt, in the cache already */
 	struct pawl_token_list tokens; /* without the one that ended it */
 	double start;                  /* pawl_seconds() when the command began */
 	double prompt_seconds;         /* without building plans */
@@ -27,7 +28,7 @@ struct pawl_generation {
 };
 
 /*
- * Appends the prompt to the engine's decoder, then one token after the other; each is printed on
+ * Appends the prompt, as far as the engine's decoder does not hold it, then one token after the other; each is printed on
  * stdout at once, in whole characters.  progress is ended before the first of them.
  */
 enum pawl_status pawl_generate(struct pawl_engine *engine, const struct pawl_token_list *prompt,

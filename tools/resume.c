@@ -1,0 +1,84 @@
+#include "tools/resume.h"
+
+#include <stdlib.h>
+
+enum pawl_status
+pawl_resume_open(struct pawl_resume *resume, struct pawl_error *err)
+{
+	if (!resume->restore)
+		return PAWL_OK;
+	return pawl_kv_snapshot_open(resume->restore, &resume->snapshot, err)
+		       ? pawl_error_prefix(err, "--restore")
+		       : PAWL_OK;
+}
+
+void
+pawl_resume_release(struct pawl_resume *resume)
+{
+	pawl_kv_snapshot_free(resume->snapshot);
+	resume->snapshot = NULL;
+}
+
+enum pawl_status
+pawl_resume_prompt(
+	const struct pawl_resume *resume, struct pawl_token_list *ids, struct pawl_error *err)
+{
+	int64_t n;
+	const uint32_t *tokens = pawl_kv_snapshot_tokens(resume->snapshot, &n);
+	enum pawl_status status = PAWL_OK;
+
+	for (int64_t i = 0; i < n && !status; i++)
+		status = tokens[i] > INT32_MAX
+				 ? pawl_fail(err, PAWL_INVALID_FILE,
+					   "--restore: %.300s: token %lld is none",
+					   resume->restore, (long long)i)
+				 : pawl_token_list_add(ids, (int32_t)tokens[i], err);
+	return status;
+}
+
+int64_t
+pawl_resume_positions(const struct pawl_resume *resume)
+{
+	return resume->snapshot ? pawl_kv_snapshot_positions(resume->snapshot) : 0;
+}
+
+enum pawl_status
+pawl_resume_restore(const struct pawl_resume *resume, struct pawl_engine *engine,
+	const struct pawl_token_list *ids, struct pawl_error *err)
+{
+	const uint32_t *tokens;
+	int64_t n, common = 0, most = (int64_t)ids->n - 1;
+
+	if (!resume->snapshot)
+		return PAWL_OK;
+	if (pawl_decoder_restore(engine->decoder, resume->snapshot, err))
+		return pawl_error_prefix(err, "--restore: %.300s", resume->restore);
+	tokens = pawl_kv_snapshot_tokens(resume->snapshot, &n);
+	if (most > pawl_kv_snapshot_positions(resume->snapshot))
+		most = pawl_kv_snapshot_positions(resume->snapshot);
+	while (common < most && tokens[common] == (uint32_t)ids->ids[common])
+		common++;
+	pawl_decoder_truncate(engine->decoder, common);
+	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_resume_save(const struct pawl_resume *resume, const struct pawl_engine *engine,
+	const struct pawl_token_list *prompt, const struct pawl_token_list *answer,
+	struct pawl_error *err)
+{
+	size_t n = prompt->n + answer->n;
+	enum pawl_status status;
+	uint32_t *tokens;
+
+	if (!resume->save)
+		return PAWL_OK;
+	tokens = malloc((n + 1) * sizeof(*tokens));
+	if (!tokens)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %zu tokens", n);
+	for (size_t i = 0; i < n; i++)
+		tokens[i] = (uint32_t)(i < prompt->n ? prompt->ids[i] : answer->ids[i - prompt->n]);
+	status = pawl_decoder_save(engine->decoder, tokens, (int64_t)n, resume->save, err);
+	free(tokens);
+	return status ? pawl_error_prefix(err, "--save") : PAWL_OK;
+}
