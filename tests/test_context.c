@@ -94,7 +94,7 @@ START_TEST(the_map)
 	struct pawl_storage *a = pawl_storage_ref(insert("a", 2, 1, 2)), *b;
 
 	for (int i = 0; i < 40; i++) {
-		char name[8];
+		char name[16];
 
 		snprintf(name, sizeof(name), "n%d", i);
 		insert(name, 1, (float)i, 0);

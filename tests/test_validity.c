@@ -219,7 +219,7 @@ begin(void)
 	answers.location = PAWL_LOCATION_HOST;
 	for (int i = 0; i < 4; i++) {
 		struct pawl_kv_layer_id id = {i / 2, (enum pawl_kv_slot)(i % 2)};
-		char name[16];
+		char name[32];
 
 		snprintf(name, sizeof(name), "cache.%c.%d", i % 2 ? 'v' : 'k', i / 2);
 		kv_slots[i] = pawl_plan_find_slot(plan, PAWL_SLOT_KV, name);
