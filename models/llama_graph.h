@@ -1,14 +1,10 @@
 /*
  * The step graph of a model of family `llama`.
  *
- * Bind points by name (shapes for T tokens, capacity M):
- *	token_ids	data	u32[T]
- *	rope_cos, rope_sin	data	f32[T, n_rot], each pair's value twice
- *	offset	data	i64[]		position of the first token, where its K and V are written
+ * Bind points: token data as models/decode_graph.h names them, the weights by their GGUF names, and
+ * for a cache of M positions
  *	cache.k.<layer>	kv	[1, n_kv_heads, M, head_dim]@k16
  *	cache.v.<layer>	kv	[1, n_kv_heads, M, head_dim]
- *	weights by their GGUF names
- *	$attended_len	symbol	offset + T: how many positions attention reads
  * Outputs: logits f32[T or 1, n_vocab] unless none are asked for, then the written caches, k and v of
  * layer 0 first.
  */

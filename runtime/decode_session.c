@@ -6,7 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
-enum data { TOKEN_IDS, ROPE_COS, ROPE_SIN, MASK, OFFSET, N_DATA };
+enum data {
+	TOKEN_IDS,
+	ROPE_COS,
+	ROPE_SIN,
+	MASK,
+	OFFSET,
+	POSITIONS,
+	WRITE_INDEX,
+	BLOCK_TABLE,
+	N_DATA
+};
 
 static const char *const data_names[N_DATA] = {
 	[TOKEN_IDS] = "token_ids",
@@ -14,6 +24,9 @@ static const char *const data_names[N_DATA] = {
 	[ROPE_SIN] = "rope_sin",
 	[MASK] = "mask",
 	[OFFSET] = "offset",
+	[POSITIONS] = "positions",
+	[WRITE_INDEX] = "write_index",
+	[BLOCK_TABLE] = "block_table",
 };
 
 struct pawl_decode_session {
@@ -88,12 +101,46 @@ find_slots(struct pawl_decode_session *s, struct pawl_error *err)
 	return status;
 }
 
+/* A table of blocks is part of the key; without one the key says 0 sequences. */
+static enum pawl_status
+check_pages(const struct pawl_decode_session *s, struct pawl_error *err)
+{
+	static const enum data lists[] = {POSITIONS, WRITE_INDEX};
+	const struct pawl_plan_key *key = &s->plan->key;
+	const struct pawl_type *table;
+
+	if (s->data[BLOCK_TABLE] < 0 && !key->n_sequences)
+		return PAWL_OK;
+	if (s->data[BLOCK_TABLE] < 0)
+		return pawl_fail(err, PAWL_INVALID_GRAPH,
+			"the graph has no data const block_table, the key says %" PRId64
+			" sequences",
+			key->n_sequences);
+	table = &s->plan->types[s->data[BLOCK_TABLE]];
+	if (table->rank != 2 || table->dim[0].base != key->n_sequences ||
+		table->dim[1].base != key->max_blocks || key->block_size < 1)
+		return pawl_fail(err, PAWL_INVALID_GRAPH,
+			"block_table is not of %" PRId64 " sequences of %" PRId64
+			" blocks, as the key says",
+			key->n_sequences, key->max_blocks);
+	for (int i = 0; i < 2; i++) {
+		int32_t slot = s->data[lists[i]];
+
+		if (slot < 0 || pawl_type_elems(&s->plan->types[slot]) != key->seq)
+			return pawl_fail(err, PAWL_INVALID_GRAPH,
+				"the graph has no data const %s of %" PRId64 " rows",
+				data_names[lists[i]], key->seq);
+	}
+	return PAWL_OK;
+}
+
 /* The key must describe the graph, or validity would compare what is not there. */
 static enum pawl_status
 check_key(const struct pawl_decode_session *s, struct pawl_error *err)
 {
 	const struct pawl_plan *plan = s->plan;
 	const struct pawl_type *ids;
+	enum pawl_status status;
 
 	if (s->data[TOKEN_IDS] < 0)
 		return pawl_fail(err, PAWL_INVALID_GRAPH, "the graph has no data const token_ids");
@@ -103,6 +150,9 @@ check_key(const struct pawl_decode_session *s, struct pawl_error *err)
 			"token_ids holds %" PRId64 " of %s, the key says %" PRId64
 			" tokens of 4 bytes",
 			pawl_type_elems(ids), pawl_dtype_name(ids->dtype), plan->key.seq);
+	status = check_pages(s, err);
+	if (status)
+		return status;
 	for (int32_t i = 0; i < s->kv.n_layers * s->kv.n_which; i++)
 		if (s->kv.slots[i] < 0)
 			return pawl_fail(err, PAWL_INVALID_GRAPH,
@@ -113,6 +163,9 @@ check_key(const struct pawl_decode_session *s, struct pawl_error *err)
 			[ROPE_COS] = PAWL_DTYPE_F32,
 			[ROPE_SIN] = PAWL_DTYPE_F32,
 			[OFFSET] = PAWL_DTYPE_I64,
+			[POSITIONS] = PAWL_DTYPE_I64,
+			[WRITE_INDEX] = PAWL_DTYPE_I64,
+			[BLOCK_TABLE] = PAWL_DTYPE_U32,
 		};
 		const struct pawl_type *type;
 
@@ -268,6 +321,9 @@ pawl_decode_session_realize(struct pawl_decode_session *s, const struct pawl_tok
 		[ROPE_SIN] = data->rope_sin,
 		[MASK] = data->mask,
 		[OFFSET] = data->offset,
+		[POSITIONS] = data->positions,
+		[WRITE_INDEX] = data->write_index,
+		[BLOCK_TABLE] = data->block_table,
 	};
 	enum pawl_status status;
 

@@ -5,7 +5,11 @@
  * The plan's graph takes token data through data consts of these names, of constant shape:
  *   token_ids  u32 or i32 [seq]           rope_cos, rope_sin  f32 [seq, width]
  *   offset     i64 []                     mask  [seq, max_seq_len] or [1, 1, seq, max_seq_len]
- * each optional but token_ids, and its state through kv consts cache.k.<layer>, cache.v.<layer>.
+ * each optional but token_ids; a plan over a cache in blocks has, in place of offset and mask,
+ *   positions, write_index  i64 [seq]     block_table  u32 [n_sequences, max_blocks]
+ * which say where each row stands in its sequence (negative: an idle row), where its key and value
+ * go in the cache (negative: nowhere), and which blocks each sequence has.  Its state comes through
+ * kv consts cache.k.<layer>, cache.v.<layer>.
  *
  * A session never advances a cache: whoever runs it does so when the run succeeded.  Belongs to one
  * thread at a time.
@@ -24,6 +28,8 @@ struct pawl_token_data {
 	const float *rope_cos, *rope_sin;
 	const void *mask;
 	const int64_t *offset;
+	const int64_t *positions, *write_index;
+	const uint32_t *block_table;
 };
 
 /*

@@ -16,6 +16,12 @@ struct pawl_graph_request {
 	int64_t capacity; /* positions of the cache, a multiple of 16 */
 	enum pawl_dtype kv_dtype;
 	enum pawl_logits logits;
+	/*
+	 * 0: one sequence in order.  Otherwise a paged graph: n_tokens is a multiple of
+	 * n_sequences, a sequence has up to max_blocks blocks of block_size positions (a multiple
+	 * of 16 that divides capacity) of the cache, which all of them share.
+	 */
+	int64_t n_sequences, block_size, max_blocks;
 };
 
 /* Must outlive everything made from it. */
@@ -29,8 +35,8 @@ struct pawl_model_source {
 	int64_t n_kv_heads, head_dim, n_vocab;
 	enum pawl_layout k_layout;
 	/*
-	 * Output 0 is f32 logits [n_tokens, n_vocab] or [1, n_vocab], unless none are asked for;
-	 * the other outputs do not matter.
+	 * Output 0 is f32 logits [n_tokens, n_vocab], or [1, n_vocab] where only the last are asked
+	 * for of one sequence, unless none are; the other outputs do not matter.
 	 */
 	enum pawl_status (*build)(void *ctx, const struct pawl_graph_request *request,
 		struct pawl_graph **out, struct pawl_error *err);

@@ -30,7 +30,16 @@ pawl_token_buffers_init(struct pawl_token_buffers *b, const struct pawl_decode_s
 		b->mask_type = *mask;
 		b->mask = pawl_memory_zalloc((size_t)pawl_storage_bytes(mask), 1);
 	}
-	if (!b->ids || !b->cos || !b->sin || (mask && !b->mask)) {
+	b->n_sequences = plan->key.n_sequences;
+	b->max_blocks = plan->key.max_blocks;
+	if (b->n_sequences) {
+		b->positions = pawl_memory_zalloc(n, sizeof(*b->positions));
+		b->write_index = pawl_memory_zalloc(n, sizeof(*b->write_index));
+		b->block_table = pawl_memory_zalloc(
+			(size_t)(b->n_sequences * b->max_blocks), sizeof(*b->block_table));
+	}
+	if (!b->ids || !b->cos || !b->sin || (mask && !b->mask) ||
+		(b->n_sequences && (!b->positions || !b->write_index || !b->block_table))) {
 		pawl_token_buffers_release(b);
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY,
 			"no memory for the token data of %lld tokens", (long long)n);
@@ -44,6 +53,9 @@ void
 pawl_token_buffers_release(struct pawl_token_buffers *b)
 {
 	pawl_symenv_release(&b->env);
+	pawl_memory_free(b->block_table);
+	pawl_memory_free(b->write_index);
+	pawl_memory_free(b->positions);
 	pawl_memory_free(b->mask);
 	pawl_memory_free(b->sin);
 	pawl_memory_free(b->cos);
@@ -93,6 +105,40 @@ pawl_token_buffers_fill(struct pawl_token_buffers *b, const struct pawl_model_so
 		status = pawl_symenv_bind(&b->env, b->cached_len, position, err);
 	if (!status && b->attended_len >= 0)
 		status = pawl_symenv_bind(&b->env, b->attended_len, position + b->seq, err);
-	*data = (struct pawl_token_data){b->ids, b->cos, b->sin, b->mask, &b->offset};
+	*data = (struct pawl_token_data){.token_ids = b->ids,
+		.rope_cos = b->cos,
+		.rope_sin = b->sin,
+		.mask = b->mask,
+		.offset = &b->offset};
 	return status;
+}
+
+enum pawl_status
+pawl_token_buffers_fill_rows(struct pawl_token_buffers *b, const struct pawl_model_source *source,
+	const struct pawl_token_row *rows, struct pawl_token_data *data, struct pawl_error *err)
+{
+	int64_t longest = 0;
+
+	for (int64_t i = 0; i < b->seq; i++) {
+		bool is_idle = rows[i].position < 0;
+
+		b->ids[i] = is_idle ? 0 : rows[i].token;
+		b->positions[i] = is_idle ? -1 : rows[i].position;
+		b->write_index[i] = is_idle ? -1 : rows[i].write_index;
+		if (!is_idle && rows[i].position > longest)
+			longest = rows[i].position;
+		if (b->rope_width)
+			source->rope(source->ctx, is_idle ? 0 : rows[i].position, b->rope_width,
+				b->cos + i * b->rope_width, b->sin + i * b->rope_width);
+	}
+	*data = (struct pawl_token_data){.token_ids = b->ids,
+		.rope_cos = b->cos,
+		.rope_sin = b->sin,
+		.positions = b->positions,
+		.write_index = b->write_index,
+		.block_table = b->block_table};
+	pawl_symenv_clear(&b->env);
+	if (b->attended_len < 0)
+		return PAWL_OK;
+	return pawl_symenv_bind(&b->env, b->attended_len, longest + 1, err);
 }

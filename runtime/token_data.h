@@ -1,6 +1,7 @@
 /*
- * Buffers for the token data of one session, filled for each run: ids, rope tables, offset, mask.
- * What goes there depends on the tokens and their position alone.
+ * Buffers for the token data of one session, filled for each run: ids, rope tables, offset, mask; or
+ * positions, write indices and block table.  What goes there depends on the tokens, their positions
+ * and places alone.
  */
 #ifndef PAWL_RUNTIME_TOKEN_DATA_H
 #define PAWL_RUNTIME_TOKEN_DATA_H
@@ -15,6 +16,9 @@ struct pawl_token_buffers {
 	struct pawl_type mask_type;
 	void *mask; /* NULL: the plan has none */
 	int64_t offset;
+	int64_t n_sequences, max_blocks; /* 0: a plan over one sequence */
+	int64_t *positions, *write_index;
+	uint32_t *block_table; /* [n_sequences][max_blocks] */
 	struct pawl_symenv env;
 	int32_t cached_len, attended_len; /* symbols of those names, -1: none */
 };
@@ -31,6 +35,21 @@ void pawl_token_buffers_release(struct pawl_token_buffers *buffers);
  */
 enum pawl_status pawl_token_buffers_fill(struct pawl_token_buffers *buffers,
 	const struct pawl_model_source *source, const uint32_t *tokens, int64_t n, int64_t position,
+	struct pawl_token_data *data, struct pawl_error *err);
+
+/* A row of a plan over blocks; position < 0: an idle one, of which nothing else matters. */
+struct pawl_token_row {
+	uint32_t token;
+	int64_t position;
+	int64_t write_index; /* negative: nowhere */
+};
+
+/*
+ * All seq rows of such a plan, buffers->block_table having been filled in.  Binds attended_len = the
+ * largest position + 1, at least 1.
+ */
+enum pawl_status pawl_token_buffers_fill_rows(struct pawl_token_buffers *buffers,
+	const struct pawl_model_source *source, const struct pawl_token_row *rows,
 	struct pawl_token_data *data, struct pawl_error *err);
 
 #endif

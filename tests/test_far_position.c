@@ -191,7 +191,11 @@ exact_step(const struct pawl_model_source *source, struct pawl_kv_cache *cache, 
 	double *logits)
 {
 	const struct pawl_graph_request request = {
-		1, CAPACITY, pawl_kv_cache_shape(cache)->dtype, PAWL_LOGITS_LAST};
+		.n_tokens = 1,
+		.capacity = CAPACITY,
+		.kv_dtype = pawl_kv_cache_shape(cache)->dtype,
+		.logits = PAWL_LOGITS_LAST,
+	};
 	struct pawl_storage *weights[64];
 	struct pawl_interp *interp;
 	struct pawl_graph *graph;

@@ -228,7 +228,10 @@ static struct pawl_graph *
 graph_of(const struct pawl_tiny_model *model, int64_t seq, int64_t capacity)
 {
 	const struct pawl_model_source *source = pawl_tiny_model_source(model);
-	const struct pawl_graph_request request = {seq, capacity, PAWL_DTYPE_F16, PAWL_LOGITS_LAST};
+	const struct pawl_graph_request request = {.n_tokens = seq,
+		.capacity = capacity,
+		.kv_dtype = PAWL_DTYPE_F16,
+		.logits = PAWL_LOGITS_LAST};
 	struct pawl_graph *graph;
 
 	OK(source->build(source->ctx, &request, &graph, &err));

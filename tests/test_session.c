@@ -312,7 +312,10 @@ START_TEST(sessions_refuse_a_key_that_is_not_the_graphs)
 {
 	const struct pawl_model_source *source = pawl_tiny_model_source(model);
 	struct pawl_plan_options plan_options = {.key = plan_of_step()->key};
-	const struct pawl_graph_request request = {4, 64, PAWL_DTYPE_F16, PAWL_LOGITS_LAST};
+	const struct pawl_graph_request request = {.n_tokens = 4,
+		.capacity = 64,
+		.kv_dtype = PAWL_DTYPE_F16,
+		.logits = PAWL_LOGITS_LAST};
 	struct pawl_decode_session *session = NULL;
 	struct pawl_graph *graph;
 	struct pawl_plan *plan;

@@ -62,6 +62,15 @@ change(struct pawl_plan_key key, enum pawl_key_field field)
 	case PAWL_KEY_DEVICE:
 		key.device = 2;
 		break;
+	case PAWL_KEY_N_SEQUENCES:
+		key.n_sequences = 1;
+		break;
+	case PAWL_KEY_BLOCK_SIZE:
+		key.block_size = 16;
+		break;
+	case PAWL_KEY_MAX_BLOCKS:
+		key.max_blocks = 4;
+		break;
 	case PAWL_KEY_ALLOC_ID:
 	case PAWL_KEY_NONE:
 		ck_abort();

@@ -3,6 +3,7 @@
 #include "codegen/tensor.h"
 #include "ir/build.h"
 #include "ir/trig.h"
+#include "models/decode_graph.h"
 #include "tests/tensors.h"
 
 #include <check.h>
@@ -138,8 +139,8 @@ struct builder {
 	struct pawl_tiny_model *m;
 	struct pawl_graph *g;
 	const struct pawl_graph_request *r;
-	struct pawl_node *cos, *sin, *offset, *mask;
-	int32_t attended_len;
+	struct pawl_decode_inputs in;
+	struct pawl_node *mask;
 };
 
 static struct pawl_node *
@@ -170,23 +171,14 @@ project(struct builder *b, int layer, const char *what, struct pawl_node *x)
 }
 
 static struct pawl_node *
-append(struct builder *b, int layer, char which, struct pawl_node *x)
+append(struct builder *b, int layer, const char *which, struct pawl_node *x)
 {
-	static const int heads_first[] = {1, 0, 2};
 	const struct pawl_tiny_options *o = &b->m->o;
-	const int64_t dims[] = {1, o->n_kv_heads, b->r->capacity, o->head_dim};
-	const int64_t slab[] = {1, o->n_kv_heads, b->r->n_tokens, o->head_dim};
-	struct pawl_type type = pawl_type_make(b->r->kv_dtype, 4, dims);
-	struct pawl_node *cache;
-	char name[48];
 
-	type.layout = which == 'k' ? o->k_layout : PAWL_LAYOUT_ROWS;
-	snprintf(name, sizeof(name), "cache.%c.%d", which, layer);
-	cache = pawl_build_const(b->g, PAWL_ROLE_KV, name, &type);
-	x = pawl_build_cast(b->g, x, b->r->kv_dtype);
-	x = pawl_build_permute(b->g, x, heads_first);
-	x = pawl_build_reshape(b->g, x, 4, slab);
-	return pawl_build_write_slice(b->g, cache, x, NULL, 2, b->offset);
+	return pawl_decode_append(b->g, &b->in,
+		pawl_decode_cache(b->g, &b->in, which, layer, o->n_kv_heads, o->head_dim,
+			*which == 'k' ? o->k_layout : PAWL_LAYOUT_ROWS),
+		x);
 }
 
 static struct pawl_node *
@@ -208,17 +200,17 @@ attend(struct builder *b, int layer, struct pawl_node *x)
 	struct pawl_node *v = heads(b, project(b, layer, "attn_v", x), o->n_kv_heads);
 	struct pawl_node *in[5], *y;
 
-	q = pawl_build_rope(b->g, q, b->cos, b->sin, PAWL_PAIRS_ADJACENT);
-	k = pawl_build_rope(b->g, k, b->cos, b->sin, PAWL_PAIRS_ADJACENT);
+	q = pawl_build_rope(b->g, q, b->in.cos, b->in.sin, PAWL_PAIRS_ADJACENT);
+	k = pawl_build_rope(b->g, k, b->in.cos, b->in.sin, PAWL_PAIRS_ADJACENT);
 	in[0] = q;
-	in[1] = append(b, layer, 'k', k);
-	in[2] = append(b, layer, 'v', v);
-	in[3] = b->offset;
+	in[1] = append(b, layer, "k", k);
+	in[2] = append(b, layer, "v", v);
+	in[3] = b->in.offset;
 	in[4] = b->mask;
 	attrs.scale = 1.0 / sqrt((double)o->head_dim);
 	attrs.causal = !b->mask;
-	attrs.sym = b->attended_len;
-	y = pawl_build(b->g, PAWL_OP_ATTENTION, NULL, in, b->mask ? 5 : 4, &attrs, NULL);
+	y = b->mask ? pawl_build(b->g, PAWL_OP_ATTENTION, NULL, in, 5, &attrs, NULL)
+		    : pawl_decode_attend(b->g, &b->in, q, in[1], in[2], &attrs);
 	pawl_graph_add_output(b->g, in[1]);
 	pawl_graph_add_output(b->g, in[2]);
 	return project(b, layer, "attn_output", pawl_build_reshape(b->g, y, 2, flat));
@@ -238,26 +230,16 @@ static void
 build_nodes(struct builder *b)
 {
 	const struct pawl_tiny_options *o = &b->m->o;
-	const int64_t t = b->r->n_tokens, table[] = {t, o->head_dim}, seen[] = {t, b->r->capacity};
-	const int64_t start[] = {t - 1, 0}, stop[] = {t, o->n_embd};
-	struct pawl_type ids = pawl_type_make(PAWL_DTYPE_U32, 1, &t);
-	struct pawl_type angles = pawl_type_make(PAWL_DTYPE_F32, 2, table);
+	const int64_t seen[] = {b->r->n_tokens, b->r->capacity};
 	struct pawl_type mask = pawl_type_make(PAWL_DTYPE_F32, 2, seen);
-	struct pawl_type offset = pawl_type_make(PAWL_DTYPE_I64, 0, NULL);
 	struct pawl_node *embedding, *x, *y, *caches[128];
 	int n_caches;
 
-	b->attended_len =
-		o->has_mask ? -1
-			    : pawl_graph_add_symbol(b->g, "attended_len", t, b->r->capacity, 1);
-	b->cos = pawl_build_const(b->g, PAWL_ROLE_DATA, "rope_cos", &angles);
-	b->sin = pawl_build_const(b->g, PAWL_ROLE_DATA, "rope_sin", &angles);
-	b->offset = pawl_build_const(b->g, PAWL_ROLE_DATA, "offset", &offset);
+	pawl_decode_add_inputs(b->g, b->r, o->head_dim, &b->in);
 	if (o->has_mask)
 		b->mask = pawl_build_const(b->g, PAWL_ROLE_DATA, "mask", &mask);
 	embedding = weight(b, "token_embd.weight");
-	x = pawl_build_gather(
-		b->g, embedding, pawl_build_const(b->g, PAWL_ROLE_DATA, "token_ids", &ids));
+	x = pawl_build_gather(b->g, embedding, b->in.ids);
 	for (int i = 0; i < o->n_layers; i++) {
 		y = pawl_build_rms_norm(b->g, x, layer_weight(b, i, "attn_norm"), 1e-5);
 		x = pawl_build_binary(b->g, PAWL_OP_ADD, attend(b, i, y), x);
@@ -266,8 +248,7 @@ build_nodes(struct builder *b)
 	}
 	if (b->r->logits == PAWL_LOGITS_NONE || !x)
 		return;
-	if (b->r->logits == PAWL_LOGITS_LAST && t > 1)
-		x = pawl_build_slice(b->g, x, start, stop);
+	x = pawl_decode_wanted_rows(b->g, &b->in, x);
 	x = pawl_build_rms_norm(b->g, x, weight(b, "output_norm.weight"), 1e-5);
 	x = pawl_build_matmul(b->g, x, embedding);
 	if (!x)

@@ -44,7 +44,11 @@ static enum pawl_status
 prepare(struct exact *x, const struct pawl_model *model, struct pawl_error *err)
 {
 	const struct pawl_graph_request request = {
-		x->chunk, x->capacity, PAWL_DTYPE_F32, PAWL_LOGITS_ALL};
+		.n_tokens = x->chunk,
+		.capacity = x->capacity,
+		.kv_dtype = PAWL_DTYPE_F32,
+		.logits = PAWL_LOGITS_ALL,
+	};
 	size_t n_logits = (size_t)(x->chunk * x->source->n_vocab);
 	struct pawl_node *node;
 	enum pawl_status status = x->source->build(x->source->ctx, &request, &x->graph, err);
