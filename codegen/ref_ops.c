@@ -165,7 +165,7 @@ pawl_ref_ROPE(const struct pawl_ref_call *call, struct pawl_error *err)
 	int64_t heads = in[0].dim[1], d = in[0].dim[2], width = in[1].dim[1];
 	bool adjacent = call->attrs->pairs == PAWL_PAIRS_ADJACENT;
 	float *x = call->scratch, *c = x + d, *s = c + width;
-	int64_t t, head, i;
+	int64_t t, head;
 
 	(void)err;
 	for (t = 0; t < in[0].dim[0]; t++) {
@@ -173,16 +173,7 @@ pawl_ref_ROPE(const struct pawl_ref_call *call, struct pawl_error *err)
 		pawl_tensor_load_f32(&in[2], t, 0, width, s);
 		for (head = 0; head < heads; head++) {
 			pawl_tensor_load_f32(&in[0], t * heads + head, 0, d, x);
-			for (i = 0; i < width / 2; i++) {
-				int64_t a = adjacent ? 2 * i : i;
-				int64_t b = adjacent ? 2 * i + 1 : i + width / 2;
-				float pair[2] = {x[a], x[b]}, first[2], second[2];
-
-				pawl_rope_pair(c[a], s[a], pair, first);
-				pawl_rope_pair(c[b], s[b], pair, second);
-				x[a] = first[0];
-				x[b] = second[1];
-			}
+			pawl_rope_vector(adjacent, width, c, s, x);
 			pawl_tensor_store_f32(call->out, t * heads + head, 0, d, x);
 		}
 	}

@@ -130,3 +130,20 @@ pawl_rope_pair(float c, float s, const float x[2], float y[2])
 	y[0] = x0 * c - x1 * s;
 	y[1] = x1 * c + x0 * s;
 }
+
+void
+pawl_rope_vector(bool adjacent, int64_t width, const float *c, const float *s, float *x)
+{
+	int64_t i;
+
+	for (i = 0; i < width / 2; i++) {
+		int64_t a = adjacent ? 2 * i : i;
+		int64_t b = adjacent ? 2 * i + 1 : i + width / 2;
+		float pair[2] = {x[a], x[b]}, first[2], second[2];
+
+		pawl_rope_pair(c[a], s[a], pair, first);
+		pawl_rope_pair(c[b], s[b], pair, second);
+		x[a] = first[0];
+		x[b] = second[1];
+	}
+}

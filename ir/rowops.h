@@ -6,6 +6,7 @@
 #ifndef PAWL_IR_ROWOPS_H
 #define PAWL_IR_ROWOPS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ir/eval_consts.h"
@@ -34,5 +35,7 @@ int64_t pawl_row_argmax(const float *x, int64_t n);
 
 /* Rotates (x0, x1) by the angle whose cosine and sine are c and s; y may be x. */
 void pawl_rope_pair(float c, float s, const float x[2], float y[2]);
+/* The first `width` elements of x turned in place, in adjacent pairs or in halves; tables of width. */
+void pawl_rope_vector(bool adjacent, int64_t width, const float *c, const float *s, float *x);
 
 #endif

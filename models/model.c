@@ -129,7 +129,8 @@ describe(struct pawl_model *model)
 	model->source = (struct pawl_model_source){.ctx = model, .weights = model->weights,
 		.shape_key = shape_key(model), .n_layers = (int32_t)c->n_layers,
 		.n_kv_heads = c->n_kv_heads, .head_dim = c->head_dim, .n_vocab = c->n_vocab,
-		.k_layout = PAWL_LAYOUT_K16, .build = build_graph, .rope = fill_rope,
+		.k_layout = PAWL_LAYOUT_K16, .rope_width = c->n_rot,
+		.rope_pairs = PAWL_PAIRS_ADJACENT, .build = build_graph, .rope = fill_rope,
 		.fingerprint = fingerprint};
 	model->info = (struct pawl_model_info){.family = "llama", .n_layers = c->n_layers,
 		.n_embd = c->n_embd, .n_heads = c->n_heads, .n_kv_heads = c->n_kv_heads,

@@ -38,4 +38,14 @@ void pawl_kv_read_positions(
 void pawl_kv_write_positions(
 	const struct pawl_kv_planes *planes, void *bytes, int64_t n, const void *in);
 
+/*
+ * Where positions first .. first + n - 1 of plane `plane` lie: one piece of n * row_bytes, first and n
+ * being multiples of 16.
+ */
+static inline int64_t
+pawl_kv_piece_at(const struct pawl_kv_planes *planes, int64_t plane, int64_t first)
+{
+	return (plane * planes->positions + first) * planes->row_bytes;
+}
+
 #endif

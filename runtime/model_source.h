@@ -34,6 +34,9 @@ struct pawl_model_source {
 	int32_t n_layers;
 	int64_t n_kv_heads, head_dim, n_vocab;
 	enum pawl_layout k_layout;
+	/* The rope tables, where there are any: their width and which elements they turn together. */
+	int64_t rope_width;
+	enum pawl_pairs rope_pairs;
 	/*
 	 * Output 0 is f32 logits [n_tokens, n_vocab], or [1, n_vocab] where only the last are asked
 	 * for of one sequence, unless none are; the other outputs do not matter.

@@ -312,6 +312,8 @@ make_source(struct pawl_tiny_model *m)
 	m->source.head_dim = m->o.head_dim;
 	m->source.n_vocab = m->o.n_vocab;
 	m->source.k_layout = m->o.k_layout;
+	m->source.rope_width = m->o.head_dim;
+	m->source.rope_pairs = PAWL_PAIRS_ADJACENT;
 	m->source.build = build;
 	m->source.rope = rope;
 	m->source.fingerprint = fingerprint;

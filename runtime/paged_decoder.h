@@ -1,0 +1,135 @@
+/*
+ * The driver of a model for many sequences over one pool of blocks: a step decodes a batch of them,
+ * each at its own length, in one plan.
+ *
+ * Which blocks a sequence has, who shares them and where new ones come from is the business of
+ * runtime/kv_block_pool.h; this adds the bytes, the plans and the order in which both change.
+ * Sequences are the pool's sessions.  Logits are bit for bit those of the sequence alone in a
+ * contiguous cache, whoever is in the batch and wherever the blocks lie.
+ *
+ * A step of n sequences runs in the plan of the bucket above (1, 2, 4, 8 rows); surplus rows are
+ * idle and write nothing.  Prompts go in chunks of one sequence.  One block of as many positions as a
+ * sequence may have gives each sequence a contiguous cache of its own; batches are the same.
+ *
+ * After an error nothing has advanced and the same call may be made again; at most a tail that was
+ * shared has been copied.  Belongs to one thread at a time.
+ */
+#ifndef PAWL_RUNTIME_PAGED_DECODER_H
+#define PAWL_RUNTIME_PAGED_DECODER_H
+
+#include "runtime/kv_block_pool.h"
+#include "runtime/session_set.h"
+
+struct pawl_paged_decoder;
+
+enum { PAWL_MAX_BATCH = 8 };
+
+enum pawl_paged_policy {
+	PAWL_PAGED_PLAN_ONCE, /* hold each plan */
+	PAWL_PAGED_REPLAN     /* optimize anew for every step; for comparison */
+};
+
+struct pawl_paged_options {
+	int64_t n_blocks;
+	int64_t block_size; /* positions, a multiple of 16 */
+	int64_t max_blocks; /* of one sequence; at most n_blocks */
+	enum pawl_dtype kv_dtype;
+	enum pawl_precision precision;
+	int n_threads;         /* 0: pawl_default_threads */
+	int64_t prefill_chunk; /* 0: 32 */
+	enum pawl_paged_policy policy;
+	struct pawl_plan_cache *plans; /* shared with other decoders, or NULL; must outlive this */
+	/* NULL, or called with each plan that was built. */
+	void (*built)(void *arg, const struct pawl_plan *plan);
+	void *arg;
+};
+
+/* PAWL_INVALID_ARGUMENT names the option that is out of range. */
+enum pawl_status pawl_paged_decoder_new(const struct pawl_model_source *source,
+	struct pawl_device *device, const struct pawl_paged_options *options,
+	struct pawl_paged_decoder **out, struct pawl_error *err);
+/* NULL is allowed. */
+void pawl_paged_decoder_free(struct pawl_paged_decoder *decoder);
+
+/*
+ * For what moves no bytes: lengths, sharing (splice, prefixes), truncate.  Not for append, eviction,
+ * restoring and copies, nor to close a session that has evicted blocks.
+ */
+struct pawl_kv_block_pool *pawl_paged_decoder_pool(struct pawl_paged_decoder *decoder);
+/* The cache that holds the blocks. */
+struct pawl_kv_cache *pawl_paged_decoder_cache(struct pawl_paged_decoder *decoder);
+struct pawl_inference_context *pawl_paged_decoder_context(struct pawl_paged_decoder *decoder);
+
+enum pawl_status pawl_paged_decoder_open(struct pawl_paged_decoder *decoder,
+	struct pawl_kv_session_id *out, struct pawl_error *err);
+/* Also frees what was evicted of it. */
+enum pawl_status pawl_paged_decoder_close(struct pawl_paged_decoder *decoder,
+	struct pawl_kv_session_id session, struct pawl_error *err);
+
+/* A token to be appended to a sequence. */
+struct pawl_paged_row {
+	struct pawl_kv_session_id session;
+	uint32_t token;
+};
+
+/*
+ * One token for each of 1 <= n <= PAWL_MAX_BATCH different sequences.  *logits: [n][n_vocab] in the
+ * order of the rows, valid until the next call.  PAWL_CAPACITY before anything changes when the pool
+ * has too few blocks (naming need and have) or a sequence would be too long; PAWL_INVALID_ARGUMENT
+ * for an id that the model does not have, a sequence named twice, not open or not resident.
+ */
+enum pawl_status pawl_paged_decoder_step(struct pawl_paged_decoder *decoder,
+	const struct pawl_paged_row *rows, int64_t n, const float **logits, struct pawl_error *err);
+
+/*
+ * Appends n >= 1 tokens to one sequence.  *logits (may be NULL) are those after the last one.
+ */
+enum pawl_status pawl_paged_decoder_prefill(struct pawl_paged_decoder *decoder,
+	struct pawl_kv_session_id session, const uint32_t *tokens, int64_t n, const float **logits,
+	struct pawl_error *err);
+
+/*
+ * Appends 1 <= n <= PAWL_MAX_BATCH tokens in one run and gives the logits after each: [n][n_vocab].
+ * With pawl_kv_block_pool_truncate, what verifying a guess takes.
+ */
+enum pawl_status pawl_paged_decoder_extend(struct pawl_paged_decoder *decoder,
+	struct pawl_kv_session_id session, const uint32_t *tokens, int64_t n, const float **logits,
+	struct pawl_error *err);
+
+/*
+ * Takes the blocks of a sequence that nobody else owns out of the pool and keeps their bytes;
+ * report as of pawl_kv_block_pool_evict.  PAWL_OUT_OF_MEMORY before anything changes.
+ */
+enum pawl_status pawl_paged_decoder_evict(struct pawl_paged_decoder *decoder,
+	struct pawl_kv_session_id session, struct pawl_kv_evict_report *report,
+	struct pawl_error *err);
+/* Puts them back, bit for bit.  PAWL_CAPACITY keeps the handle and the bytes. */
+enum pawl_status pawl_paged_decoder_restore(struct pawl_paged_decoder *decoder,
+	struct pawl_kv_handle_id handle, struct pawl_error *err);
+/* Bytes kept outside of the pool. */
+int64_t pawl_paged_decoder_evicted_bytes(const struct pawl_paged_decoder *decoder);
+
+/*
+ * Appends the first n_blocks blocks of a prefix to a sequence at whose end they did not stand before,
+ * which must have a length that is a multiple of block_size.  Keys are turned by the distance, so
+ * that the result is near that of computing them there, not equal (pawl_kv_block_shift), and what
+ * the tokens saw before them is what they saw in the prefix.
+ */
+enum pawl_status pawl_paged_decoder_append_shifted(struct pawl_paged_decoder *decoder,
+	struct pawl_kv_prefix_id prefix, int64_t n_blocks, struct pawl_kv_session_id session,
+	struct pawl_error *err);
+
+struct pawl_paged_stats {
+	struct pawl_counters counters;
+	uint64_t kernel_compiles;
+	uint64_t allocations; /* of the runtime in this process */
+	int32_t n_sessions;   /* plans held */
+	int64_t kv_bytes;
+	double build_seconds;
+	struct pawl_disposition last;
+	char threads[160];
+};
+void pawl_paged_decoder_stats(
+	const struct pawl_paged_decoder *decoder, struct pawl_paged_stats *out);
+
+#endif

@@ -1,0 +1,493 @@
+/*
+ * Sequences over a pool of blocks: their logits are those of each alone in a contiguous cache, bit
+ * for bit, whatever the batch, the blocks and what happened to them in between.
+ */
+#include "runtime/paged_decoder.h"
+
+#include "codegen/tensor.h"
+#include "runtime/kv_layout.h"
+#include "tests/decoding.h"
+#include "tests/suites.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_VOCAB = 40, ROW_BYTES = N_VOCAB * sizeof(float) };
+
+static struct pawl_tiny_model *model;
+static struct pawl_paged_options options;
+static struct pawl_paged_decoder *decoder;
+static struct pawl_error err;
+
+static struct pawl_paged_decoder *
+new_decoder(void)
+{
+	struct pawl_paged_decoder *made;
+
+	ck_assert_msg(pawl_paged_decoder_new(pawl_tiny_model_source(model), pawl_test_device(),
+			      &options, &made, &err) == PAWL_OK,
+		"%s", err.text);
+	return made;
+}
+
+static void
+begin(void)
+{
+	struct pawl_tiny_options tiny = pawl_tiny_defaults();
+
+	model = pawl_tiny_model_new(&tiny);
+	options = (struct pawl_paged_options){.n_blocks = 12,
+		.block_size = 16,
+		.max_blocks = 4,
+		.kv_dtype = PAWL_DTYPE_F16,
+		.n_threads = 1,
+		.prefill_chunk = 8};
+	decoder = new_decoder();
+}
+
+static void
+end(void)
+{
+	pawl_paged_decoder_free(decoder);
+	pawl_tiny_model_free(model);
+}
+
+/* Logits after the first n tokens of a sequence, alone in a contiguous cache. */
+static float *
+alone(unsigned seed, int64_t n)
+{
+	struct pawl_decoder_options contiguous = pawl_test_decoder_options();
+
+	contiguous.kv_dtype = options.kv_dtype;
+	return pawl_test_fresh(model, &contiguous, seed, n);
+}
+
+static struct pawl_kv_session_id
+open_sequence(void)
+{
+	struct pawl_kv_session_id session;
+
+	ck_assert_int_eq(pawl_paged_decoder_open(decoder, &session, &err), PAWL_OK);
+	return session;
+}
+
+static int64_t
+length_of(struct pawl_kv_session_id session)
+{
+	return pawl_kv_block_pool_session_len(pawl_paged_decoder_pool(decoder), session);
+}
+
+static const float *
+prefill(struct pawl_kv_session_id session, unsigned seed, int64_t n)
+{
+	int64_t first = length_of(session), i;
+	uint32_t tokens[64];
+	const float *logits;
+
+	for (i = 0; i < n; i++)
+		tokens[i] = pawl_test_token(seed, first + i);
+	ck_assert_msg(pawl_paged_decoder_prefill(decoder, session, tokens, n, &logits, &err) ==
+			      PAWL_OK,
+		"%s", err.text);
+	ck_assert_int_eq(length_of(session), first + n);
+	return logits;
+}
+
+static void
+check_logits(const float *logits, unsigned seed, int64_t n)
+{
+	float *want = alone(seed, n);
+
+	ck_assert_msg(!memcmp(logits, want, ROW_BYTES), "sequence %u of %d tokens: %.9g, not %.9g",
+		seed, (int)n, logits[0], want[0]);
+	free(want);
+}
+
+/* One token each for sequences `first` .. `first` + n - 1, whose seeds are their numbers. */
+static void
+step(const struct pawl_kv_session_id *sessions, unsigned first, int64_t n)
+{
+	struct pawl_paged_row rows[PAWL_MAX_BATCH];
+	const float *logits;
+	int64_t i;
+
+	for (i = 0; i < n; i++) {
+		unsigned seed = first + (unsigned)i;
+
+		rows[i] = (struct pawl_paged_row){
+			sessions[seed], pawl_test_token(seed, length_of(sessions[seed]))};
+	}
+	ck_assert_msg(pawl_paged_decoder_step(decoder, rows, n, &logits, &err) == PAWL_OK, "%s",
+		err.text);
+	for (i = 0; i < n; i++)
+		check_logits(logits + i * N_VOCAB, first + (unsigned)i,
+			length_of(sessions[first + (unsigned)i]));
+}
+
+static void
+fill_with_nan(void)
+{
+	struct pawl_kv_cache *cache = pawl_paged_decoder_cache(decoder);
+
+	for (int32_t i = 0; i < 2 * pawl_kv_cache_shape(cache)->n_layers; i++) {
+		struct pawl_kv_layer_id id = {i / 2, (enum pawl_kv_slot)(i % 2)};
+		struct pawl_storage *storage = pawl_kv_cache_storage(cache, id);
+
+		memset(storage->bytes, 0xff, (size_t)storage->n_bytes);
+	}
+}
+
+START_TEST(paged_is_contiguous)
+{
+	static const int64_t sizes[] = {16, 32, 64};
+	struct pawl_kv_session_id sessions[2];
+
+	pawl_paged_decoder_free(decoder);
+	options.block_size = sizes[_i % 3];
+	options.max_blocks = 64 / options.block_size;
+	options.kv_dtype = _i < 3 ? PAWL_DTYPE_F16 : PAWL_DTYPE_F32;
+	options.policy = _i == 1 ? PAWL_PAGED_REPLAN : PAWL_PAGED_PLAN_ONCE;
+	decoder = new_decoder();
+	fill_with_nan();
+	sessions[0] = open_sequence();
+	sessions[1] = open_sequence();
+	check_logits(prefill(sessions[0], 0, 21), 0, 21);
+	check_logits(prefill(sessions[1], 1, 3), 1, 3);
+	for (int i = 0; i < 14; i++) {
+		step(sessions, 0, 1);
+		step(sessions, 1, 1);
+	}
+}
+END_TEST
+
+START_TEST(a_ragged_batch_is_each_alone)
+{
+	static const int64_t lengths[] = {5, 17, 16, 1, 30, 15, 2};
+	struct pawl_kv_session_id sessions[7];
+
+	fill_with_nan();
+	for (unsigned i = 0; i < 7; i++) {
+		sessions[i] = open_sequence();
+		prefill(sessions[i], i, lengths[i]);
+	}
+	for (int round = 0; round < 2; round++) {
+		step(sessions, 0, 7); /* a bucket of 8 */
+		step(sessions, 2, 3); /* of 4 */
+		step(sessions, 5, 2);
+	}
+	/* Joining and leaving. */
+	ck_assert_int_eq(pawl_paged_decoder_close(decoder, sessions[1], &err), PAWL_OK);
+	sessions[1] = open_sequence();
+	prefill(sessions[1], 1, 9);
+	step(sessions, 0, 4);
+}
+END_TEST
+
+START_TEST(plans_once_and_allocates_nothing)
+{
+	struct pawl_kv_session_id sessions[4];
+	struct pawl_paged_stats before, after;
+
+	for (unsigned i = 0; i < 4; i++) {
+		sessions[i] = open_sequence();
+		prefill(sessions[i], i, 4 + 5 * i);
+	}
+	step(sessions, 0, 4);
+	step(sessions, 0, 2);
+	step(sessions, 0, 1);
+	pawl_paged_decoder_stats(decoder, &before);
+	/* The cache; chunk; 1, 2 and 4 rows. */
+	ck_assert_uint_eq(before.counters.optimizes, 5);
+	ck_assert_int_eq(before.n_sessions, 4);
+	for (int round = 0; round < 12; round++) {
+		struct pawl_paged_row rows[4];
+		const float *logits;
+		int n = 1 << round % 3;
+
+		for (int i = 0; i < n; i++)
+			rows[i] = (struct pawl_paged_row){sessions[(round + i) % 4], 7};
+		ck_assert_int_eq(
+			pawl_paged_decoder_step(decoder, rows, n, &logits, &err), PAWL_OK);
+	}
+	pawl_paged_decoder_stats(decoder, &after);
+	ck_assert_uint_eq(after.counters.optimizes, before.counters.optimizes);
+	ck_assert_uint_eq(pawl_counters_rebuilds(&after.counters), 0);
+	ck_assert_uint_eq(after.allocations, before.allocations);
+	ck_assert_uint_eq(after.counters.runs, before.counters.runs + 12);
+	ck_assert_uint_eq(after.counters.tokens, before.counters.tokens + 4 * (1 + 2 + 4));
+}
+END_TEST
+
+START_TEST(forks_go_their_own_ways)
+{
+	struct pawl_kv_block_pool *pool = pawl_paged_decoder_pool(decoder);
+	struct pawl_kv_session_id parent = open_sequence(), child;
+	int64_t n_free;
+	const float *logits;
+	uint32_t token;
+
+	prefill(parent, 0, 20);
+	n_free = pawl_kv_block_pool_free_blocks(pool);
+	ck_assert_int_eq(pawl_kv_block_pool_fork(pool, parent, &child, &err), PAWL_OK);
+	ck_assert_int_eq(pawl_kv_block_pool_free_blocks(pool), n_free);
+	token = pawl_test_token(0, 20);
+	for (int i = 0; i < 2; i++) {
+		const struct pawl_paged_row row = {i ? parent : child, token};
+
+		ck_assert_int_eq(
+			pawl_paged_decoder_step(decoder, &row, 1, &logits, &err), PAWL_OK);
+		check_logits(logits, 0, 21);
+		/* The first to write copies the tail; then it is its own. */
+		ck_assert_int_eq(pawl_kv_block_pool_free_blocks(pool), n_free - 1);
+	}
+	/* The child goes on otherwise, the parent as ever. */
+	for (int i = 0; i < 3; i++) {
+		const struct pawl_paged_row row = {child, 39};
+
+		ck_assert_int_eq(
+			pawl_paged_decoder_step(decoder, &row, 1, &logits, &err), PAWL_OK);
+	}
+	step(&parent, 0, 1);
+	ck_assert_int_eq(pawl_paged_decoder_close(decoder, child, &err), PAWL_OK);
+	step(&parent, 0, 1);
+	ck_assert_int_eq(pawl_paged_decoder_close(decoder, parent, &err), PAWL_OK);
+	ck_assert_int_eq(pawl_kv_block_pool_free_blocks(pool), options.n_blocks);
+}
+END_TEST
+
+START_TEST(evicted_and_restored_is_never_evicted)
+{
+	struct pawl_kv_block_pool *pool = pawl_paged_decoder_pool(decoder);
+	struct pawl_kv_session_id sessions[2] = {open_sequence(), open_sequence()}, others[3];
+	struct pawl_kv_evict_report report;
+	uint64_t digest;
+	const float *logits;
+	struct pawl_paged_row row;
+
+	prefill(sessions[0], 0, 25);
+	prefill(sessions[1], 1, 40);
+	ck_assert_int_eq(
+		pawl_paged_decoder_evict(decoder, sessions[1], &report, &err), PAWL_OK);
+	ck_assert_int_eq(report.n_freed, 3);
+	ck_assert_int_eq(pawl_paged_decoder_evicted_bytes(decoder),
+		3 * pawl_kv_block_pool_block_bytes(pool));
+	/* It cannot run, and trying changes nothing. */
+	digest = pawl_kv_block_pool_digest(pool);
+	row = (struct pawl_paged_row){sessions[1], 3};
+	ck_assert_int_eq(pawl_paged_decoder_step(decoder, &row, 1, &logits, &err),
+		PAWL_INVALID_ARGUMENT);
+	ck_assert_uint_eq(pawl_kv_block_pool_digest(pool), digest);
+	/* Its blocks are used by others until there is no room to come back. */
+	for (int i = 0; i < 3; i++) {
+		others[i] = open_sequence();
+		prefill(others[i], 7, 48);
+	}
+	ck_assert_int_eq(
+		pawl_paged_decoder_restore(decoder, report.handle, &err), PAWL_CAPACITY);
+	ck_assert_int_eq(pawl_paged_decoder_close(decoder, others[1], &err), PAWL_OK);
+	fill_with_nan();
+	ck_assert_int_eq(pawl_paged_decoder_restore(decoder, report.handle, &err), PAWL_OK);
+	ck_assert_int_eq(pawl_paged_decoder_evicted_bytes(decoder), 0);
+	step(sessions, 1, 1);
+	ck_assert_int_eq(pawl_paged_decoder_restore(decoder, report.handle, &err),
+		PAWL_INVALID_ARGUMENT);
+}
+END_TEST
+
+START_TEST(closing_frees_what_was_evicted)
+{
+	struct pawl_kv_session_id session = open_sequence();
+	struct pawl_kv_evict_report report;
+
+	prefill(session, 0, 17);
+	ck_assert_int_eq(pawl_paged_decoder_evict(decoder, session, &report, &err), PAWL_OK);
+	ck_assert_int_gt(pawl_paged_decoder_evicted_bytes(decoder), 0);
+	ck_assert_int_eq(pawl_paged_decoder_close(decoder, session, &err), PAWL_OK);
+	ck_assert_int_eq(pawl_paged_decoder_evicted_bytes(decoder), 0);
+	ck_assert_int_eq(pawl_paged_decoder_evict(decoder, session, &report, &err),
+		PAWL_INVALID_ARGUMENT);
+}
+END_TEST
+
+START_TEST(extending_and_cutting_is_stepping)
+{
+	struct pawl_kv_block_pool *pool = pawl_paged_decoder_pool(decoder);
+	struct pawl_kv_session_id session = open_sequence();
+
+	prefill(session, 0, 14);
+	for (int64_t n = 1; n <= 5; n++) {
+		int64_t length = length_of(session);
+		uint32_t tokens[5];
+		const float *logits;
+
+		for (int64_t i = 0; i < n; i++)
+			tokens[i] = pawl_test_token(0, length + i);
+		ck_assert_int_eq(pawl_paged_decoder_extend(
+					 decoder, session, tokens, n, &logits, &err),
+			PAWL_OK);
+		for (int64_t i = 0; i < n; i++)
+			check_logits(logits + i * N_VOCAB, 0, length + i + 1);
+		/* All but the first were wrong. */
+		ck_assert_int_eq(
+			pawl_kv_block_pool_truncate(pool, session, length + 1, &err), PAWL_OK);
+	}
+}
+END_TEST
+
+static void
+check_refused(enum pawl_status want, const struct pawl_paged_row *rows, int64_t n, const char *text)
+{
+	struct pawl_kv_block_pool *pool = pawl_paged_decoder_pool(decoder);
+	uint64_t digest = pawl_kv_block_pool_digest(pool);
+	const float *logits = NULL;
+
+	ck_assert_int_eq(pawl_paged_decoder_step(decoder, rows, n, &logits, &err), want);
+	ck_assert_msg(strstr(err.text, text), "'%s' lacks '%s'", err.text, text);
+	ck_assert_uint_eq(pawl_kv_block_pool_digest(pool), digest);
+	ck_assert_ptr_null(logits);
+}
+
+START_TEST(refusals_change_nothing)
+{
+	struct pawl_kv_session_id a = open_sequence(), b = open_sequence(), c = open_sequence(),
+				  d = open_sequence();
+	struct pawl_paged_row rows[PAWL_MAX_BATCH + 1] = {{a, 1}, {a, 2}};
+
+	prefill(a, 0, 64);
+	check_refused(PAWL_CAPACITY, rows, 1, "holds 64 of 64");
+	check_refused(PAWL_INVALID_ARGUMENT, rows, 2, "twice");
+	check_refused(PAWL_INVALID_ARGUMENT, rows, 0, "no tokens");
+	check_refused(PAWL_INVALID_ARGUMENT, rows, -1, "no tokens");
+	check_refused(PAWL_INVALID_ARGUMENT, rows, 9, "9 rows in one run, 8 are possible");
+	rows[0] = (struct pawl_paged_row){b, N_VOCAB};
+	check_refused(PAWL_INVALID_ARGUMENT, rows, 1, "token 0 is 40, the model has 40");
+	rows[0] = (struct pawl_paged_row){{999999}, 1};
+	check_refused(PAWL_INVALID_ARGUMENT, rows, 1, "999999");
+	/* 8 blocks are left: two sequences take 7, the last one is for one of two. */
+	prefill(b, 1, 64);
+	prefill(c, 2, 48);
+	rows[0] = (struct pawl_paged_row){c, 1};
+	rows[1] = (struct pawl_paged_row){d, 1};
+	check_refused(PAWL_CAPACITY, rows, 2, "2 blocks are needed, 1 of 12 are free");
+}
+END_TEST
+
+START_TEST(options_are_checked)
+{
+	static const struct {
+		int64_t n_blocks, block_size, max_blocks, chunk;
+		const char *text;
+	} cases[] = {
+		{0, 16, 1, 8, "n_blocks is 0"},
+		{-5, 16, 1, 8, "n_blocks is -5"},
+		{INT64_MAX, 16, 1, 8, "n_blocks is 9223372036854775807"},
+		{8, 8, 1, 8, "block_size is 8"},
+		{8, 40, 1, 8, "no multiple of 16"},
+		{8, INT64_MIN, 1, 8, "block_size is -9223372036854775808"},
+		{8, 16, 0, 8, "max_blocks is 0"},
+		{8, 16, 9, 8, "max_blocks is 9"},
+		{8, 16, 8, 4097, "prefill_chunk is 4097"},
+		{1 << 24, 1 << 30, 8, 8, "positions"},
+	};
+	struct pawl_paged_decoder *made = NULL;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		options.n_blocks = cases[i].n_blocks;
+		options.block_size = cases[i].block_size;
+		options.max_blocks = cases[i].max_blocks;
+		options.prefill_chunk = cases[i].chunk;
+		ck_assert_int_ne(pawl_paged_decoder_new(pawl_tiny_model_source(model),
+					 pawl_test_device(), &options, &made, &err),
+			PAWL_OK);
+		ck_assert_msg(strstr(err.text, cases[i].text), "'%s' lacks '%s'", err.text,
+			cases[i].text);
+		ck_assert_ptr_null(made);
+	}
+}
+END_TEST
+
+/* K and V of layer 0 depend on the token and its position alone. */
+START_TEST(a_shifted_prefix_is_near)
+{
+	struct pawl_kv_block_pool *pool = pawl_paged_decoder_pool(decoder);
+	struct pawl_kv_session_id source = open_sequence(), moved = open_sequence(),
+				  straight = open_sequence();
+	struct pawl_kv_cache *cache = pawl_paged_decoder_cache(decoder);
+	struct pawl_kv_prefix_key key = {.n_tokens = 16};
+	struct pawl_kv_prefix_id prefix;
+	uint32_t tokens[32];
+	int64_t dims[4], bytes;
+	uint32_t blocks[2][4];
+	int which;
+
+	for (int i = 0; i < 32; i++)
+		tokens[i] = pawl_test_token(3, i);
+	key.tokens = tokens + 16;
+	ck_assert_int_eq(pawl_paged_decoder_prefill(
+				 decoder, source, tokens + 16, 16, NULL, &err),
+		PAWL_OK);
+	ck_assert_int_eq(
+		pawl_kv_block_pool_register_prefix(pool, source, &key, &prefix, &err), PAWL_OK);
+	ck_assert_int_eq(
+		pawl_paged_decoder_prefill(decoder, moved, tokens, 16, NULL, &err), PAWL_OK);
+	ck_assert_msg(pawl_paged_decoder_append_shifted(decoder, prefix, 1, moved, &err) == PAWL_OK,
+		"%s", err.text);
+	ck_assert_int_eq(
+		pawl_paged_decoder_prefill(decoder, straight, tokens, 32, NULL, &err), PAWL_OK);
+	ck_assert_int_eq(length_of(moved), 32);
+	ck_assert_int_eq(
+		pawl_kv_block_pool_block_table(pool, moved, blocks[0], 4, &err), PAWL_OK);
+	ck_assert_int_eq(
+		pawl_kv_block_pool_block_table(pool, straight, blocks[1], 4, &err), PAWL_OK);
+	for (which = 0; which < 2; which++) {
+		struct pawl_kv_layer_id id = {0, (enum pawl_kv_slot)which};
+		const struct pawl_storage *storage = pawl_kv_cache_storage(cache, id);
+		struct pawl_tensor t;
+		float got[16], want[16];
+		double most = 0;
+
+		for (int i = 0; i < 4; i++)
+			dims[i] = storage->type.dim[i].base;
+		ck_assert_int_le(dims[3], 16);
+		ck_assert_int_eq(pawl_tensor_init(&t, storage->type.dtype, storage->type.layout,
+					 false, 4, dims, &bytes, &err),
+			PAWL_OK);
+		t.data = storage->bytes;
+		for (int64_t head = 0; head < dims[1]; head++)
+			for (int64_t p = 0; p < 16; p++) {
+				pawl_tensor_load_f32(&t, head * dims[2] + blocks[0][1] * 16 + p, 0,
+					dims[3], got);
+				pawl_tensor_load_f32(&t, head * dims[2] + blocks[1][1] * 16 + p, 0,
+					dims[3], want);
+				for (int64_t i = 0; i < dims[3]; i++)
+					most = fmax(most, fabs((double)got[i] - want[i]));
+			}
+		ck_assert_msg(which ? most == 0 : most > 0 && most < 4e-3, "%c differs by %g",
+			which ? 'v' : 'k', most);
+	}
+}
+END_TEST
+
+Suite *
+pawl_paged_decoder_suite(void)
+{
+	Suite *suite = suite_create("paged_decoder");
+	TCase *tcase = tcase_create("paged_decoder");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_checked_fixture(tcase, begin, end);
+	tcase_add_loop_test(tcase, paged_is_contiguous, 0, 6);
+	tcase_add_test(tcase, a_ragged_batch_is_each_alone);
+	tcase_add_test(tcase, plans_once_and_allocates_nothing);
+	tcase_add_test(tcase, forks_go_their_own_ways);
+	tcase_add_test(tcase, evicted_and_restored_is_never_evicted);
+	tcase_add_test(tcase, closing_frees_what_was_evicted);
+	tcase_add_test(tcase, extending_and_cutting_is_stepping);
+	tcase_add_test(tcase, refusals_change_nothing);
+	tcase_add_test(tcase, options_are_checked);
+	tcase_add_test(tcase, a_shifted_prefix_is_near);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
