@@ -198,6 +198,20 @@ pawl_decoder_step(
 }
 
 enum pawl_status
+pawl_decoder_extend(struct pawl_decoder *d, const uint32_t *tokens, int64_t n, int64_t rows,
+	const float **logits, struct pawl_error *err)
+{
+	enum pawl_status status = check_tokens(d, tokens, n, err);
+
+	if (!status && rows < n)
+		status = pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"%" PRId64 " tokens in a run of %" PRId64 " rows", n, rows);
+	return status ? status
+		      : forward(d, tokens, n, rows,
+				rows == 1 ? PAWL_LOGITS_LAST : PAWL_LOGITS_ALL, logits, err);
+}
+
+enum pawl_status
 pawl_decoder_eval(struct pawl_decoder *d, const uint32_t *tokens, int64_t n,
 	enum pawl_status (*row)(
 		void *arg, int64_t position, const float *logits, struct pawl_error *err),

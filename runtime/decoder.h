@@ -53,6 +53,13 @@ enum pawl_status pawl_decoder_step(
 	struct pawl_decoder *decoder, uint32_t token, const float **logits, struct pawl_error *err);
 
 /*
+ * Appends n >= 1 tokens in one run of `rows` >= n, which must fit; *logits are those after each of
+ * the n, [n][n_vocab], valid until the next call.  One number of rows is one plan, whatever n is.
+ */
+enum pawl_status pawl_decoder_extend(struct pawl_decoder *decoder, const uint32_t *tokens,
+	int64_t n, int64_t rows, const float **logits, struct pawl_error *err);
+
+/*
  * Appends n >= 1 tokens in chunks and gives the logits of every position in order.  row is called
  * with a position and n_vocab values; a status other than PAWL_OK ends the call with it.
  */
