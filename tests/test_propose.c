@@ -126,11 +126,14 @@ START_TEST(a_draft_computes_what_it_does_not_have)
 	/* All four right and a fifth. */
 	memcpy(tokens + 20, guess, sizeof(*guess) * 4);
 	tokens[24] = 7;
-	before = tokens_computed(decoder);
-	ck_assert_int_eq(
-		proposer.propose(proposer.ctx, tokens, 25, 1, guess, &n_guess, &err), PAWL_OK);
-	ck_assert_int_eq(n_guess, 1);
-	ck_assert_uint_eq(tokens_computed(decoder) - before, 2);
+	for (int round = 0; round < 2; round++) {
+		before = tokens_computed(decoder);
+		ck_assert_int_eq(proposer.propose(proposer.ctx, tokens, 25, 1, guess, &n_guess, &err),
+			PAWL_OK);
+		ck_assert_int_eq(n_guess, 1);
+		/* Again only the last token, for its logits. */
+		ck_assert_uint_eq(tokens_computed(decoder) - before, round ? 1 : 2);
+	}
 	/* Another sequence that begins alike. */
 	tokens[5] = (tokens[5] + 1) % 40;
 	before = tokens_computed(decoder);

@@ -386,6 +386,25 @@ START_TEST(guesses_outside_of_the_vocabulary_are_cut)
 }
 END_TEST
 
+START_TEST(one_plan_computes_guesses_of_all_lengths)
+{
+	struct script script = {.outside = true};
+	struct pawl_decoder *decoder;
+	struct pawl_speculative *s =
+		start((struct pawl_proposer){&script, follow_script}, N_GUESS, &decoder);
+
+	for (int i = 0; i < STEPS; i++) {
+		script.right = script.calls % (N_GUESS + 1);
+		follow(s, i, i + 1);
+	}
+	ck_assert_int_eq(script.calls, 2 * (N_GUESS + 1));
+	/* The cache, the chunk of the prompt, the single token, the guess. */
+	ck_assert_uint_eq(stats_of(decoder).counters.optimizes, 4);
+	pawl_speculative_free(s);
+	pawl_decoder_free(decoder);
+}
+END_TEST
+
 START_TEST(misuse_is_refused)
 {
 	struct script script = {.right = 2};
@@ -476,6 +495,7 @@ pawl_speculative_suite(void)
 	tcase_add_test(tcase, an_error_advances_nothing);
 	tcase_add_test(tcase, without_memory_nothing_advances);
 	tcase_add_loop_test(tcase, guesses_outside_of_the_vocabulary_are_cut, 0, N_GUESS + 1);
+	tcase_add_test(tcase, one_plan_computes_guesses_of_all_lengths);
 	tcase_add_test(tcase, misuse_is_refused);
 	tcase_add_test(tcase, extend_gives_every_row_in_one_plan);
 	suite_add_tcase(suite, tcase);
