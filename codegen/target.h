@@ -34,6 +34,7 @@ struct pawl_target_options {
 struct pawl_target_counters {
 	uint64_t kernel_compiles; /* kernels generated, ever */
 	uint64_t kernels_shared;  /* steps served by a kernel that existed already */
+	int64_t code_bytes;       /* of all kernels there are */
 };
 
 /* One execution of code. */
@@ -46,7 +47,7 @@ struct pawl_run {
 
 struct pawl_code_info {
 	int64_t thread_scratch_bytes;
-	int64_t code_bytes;
+	int64_t code_bytes;    /* of the kernels it uses, each once */
 	uint64_t code_hash;    /* of the generated kernels, 0 for the reference */
 	const char *variant;   /* "avx512vnni", "reference" ... */
 };

@@ -277,6 +277,7 @@ get_locked(struct pawl_cpu_kernels *kernels, const struct pawl_program *program,
 		return status;
 	}
 	kernels->counters.kernel_compiles++;
+	kernels->counters.code_bytes += (int64_t)kernel->memory.bytes;
 	kernel->next = kernels->first;
 	kernels->first = kernel;
 	*out = kernel;

@@ -108,6 +108,17 @@ compile_step(struct pawl_target *target, struct pawl_code *code, int32_t i, stru
 	return PAWL_OK;
 }
 
+/* Whether an earlier step has the kernel of step i. */
+static bool
+is_shared(const struct pawl_code *code, int32_t i)
+{
+	for (int32_t j = 0; j < i; j++) {
+		if (code->steps[j].kernel == code->steps[i].kernel)
+			return true;
+	}
+	return false;
+}
+
 static enum pawl_status
 compile(struct pawl_target *target, const struct pawl_program *program, struct pawl_code **out,
 	struct pawl_error *err)
@@ -132,7 +143,8 @@ compile(struct pawl_target *target, const struct pawl_program *program, struct p
 				reason.text);
 		}
 		code->hash = (code->hash ^ code->steps[i].kernel->hash) * 0x100000001b3u;
-		code->code_bytes += (int64_t)code->steps[i].kernel->memory.bytes;
+		if (!is_shared(code, i))
+			code->code_bytes += (int64_t)code->steps[i].kernel->memory.bytes;
 	}
 	*out = code;
 	return PAWL_OK;

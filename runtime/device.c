@@ -68,3 +68,12 @@ pawl_device_kernel_compiles(const struct pawl_device *device)
 	device->api->counters(device->target, &counters);
 	return counters.kernel_compiles;
 }
+
+int64_t
+pawl_device_code_bytes(const struct pawl_device *device)
+{
+	struct pawl_target_counters counters = {0};
+
+	device->api->counters(device->target, &counters);
+	return counters.code_bytes;
+}

@@ -29,6 +29,8 @@ struct pawl_device *pawl_device_ref(struct pawl_device *device);
 /* NULL is allowed. */
 void pawl_device_unref(struct pawl_device *device);
 
+/* Bytes of all kernels that the target holds. */
+int64_t pawl_device_code_bytes(const struct pawl_device *device);
 /* Kernels that the target has generated so far. */
 uint64_t pawl_device_kernel_compiles(const struct pawl_device *device);
 

@@ -11,6 +11,7 @@ enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20, MAP_FROM = 1 << 20 };
 
 static _Atomic uint64_t n_allocations;
 
+static _Atomic int64_t block_bytes;
 static _Atomic int64_t failing_after = -1;
 
 /* Counts an allocation; true when it is the one that is to fail. */
@@ -66,13 +67,14 @@ pawl_block_init(struct pawl_block *block, int64_t n_bytes, struct pawl_error *er
 		if (!block->bytes)
 			goto failed;
 		madvise(block->bytes, block->n_mapped, MADV_HUGEPAGE);
-		return PAWL_OK;
+	} else {
+		n = (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+		block->bytes = aligned_alloc(ALIGNMENT, n);
+		if (!block->bytes)
+			goto failed;
+		memset(block->bytes, 0, n);
 	}
-	n = (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-	block->bytes = aligned_alloc(ALIGNMENT, n);
-	if (!block->bytes)
-		goto failed;
-	memset(block->bytes, 0, n);
+	atomic_fetch_add_explicit(&block_bytes, n_bytes, memory_order_relaxed);
 	return PAWL_OK;
 failed:
 	*block = (struct pawl_block){0};
@@ -83,11 +85,18 @@ failed:
 void
 pawl_block_release(struct pawl_block *block)
 {
+	atomic_fetch_sub_explicit(&block_bytes, (int64_t)block->n_bytes, memory_order_relaxed);
 	if (block->n_mapped)
 		munmap(block->bytes, block->n_mapped);
 	else
 		free(block->bytes);
 	*block = (struct pawl_block){0};
+}
+
+int64_t
+pawl_memory_block_bytes(void)
+{
+	return atomic_load_explicit(&block_bytes, memory_order_relaxed);
 }
 
 uint64_t

@@ -30,6 +30,9 @@ struct pawl_block {
 enum pawl_status pawl_block_init(struct pawl_block *block, int64_t n_bytes, struct pawl_error *err);
 void pawl_block_release(struct pawl_block *block);
 
+/* Bytes of all blocks there are, as asked for; a mapped one may take up to 2 MiB more. */
+int64_t pawl_memory_block_bytes(void);
+
 /* Allocations of this process so far. */
 uint64_t pawl_memory_allocations(void);
 
