@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DEFAULT_CHUNK = 32 };
-
 struct pawl_decoder {
 	struct pawl_model_source source;
 	struct pawl_decoder_options options;
@@ -73,7 +71,7 @@ pawl_decoder_new(const struct pawl_model_source *source, struct pawl_device *dev
 	d->source = *source;
 	d->options = *options;
 	if (!d->options.prefill_chunk)
-		d->options.prefill_chunk = DEFAULT_CHUNK;
+		d->options.prefill_chunk = PAWL_PREFILL_CHUNK;
 	if (n_threads)
 		snprintf(d->threads, sizeof(d->threads), "%d threads: as asked for", n_threads);
 	else

@@ -26,7 +26,7 @@ struct pawl_decoder_options {
 	enum pawl_dtype kv_dtype; /* f16 or f32 */
 	enum pawl_precision precision;
 	int n_threads;                 /* 0: pawl_default_threads */
-	int64_t prefill_chunk;         /* 0: 32 */
+	int64_t prefill_chunk;         /* 0: PAWL_PREFILL_CHUNK */
 	bool replan;                   /* optimize anew for every run; for comparison */
 	bool no_reuse;                 /* every temporary gets memory of its own */
 	struct pawl_plan_cache *plans; /* shared with other decoders, or NULL; must outlive this */

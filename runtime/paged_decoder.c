@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DEFAULT_CHUNK = 32, MAX_CHUNK = 4096 };
+enum { MAX_CHUNK = 4096 };
 
 static enum pawl_status
 check_range(const char *name, int64_t value, int64_t min, int64_t max, struct pawl_error *err)
@@ -95,7 +95,7 @@ pawl_paged_decoder_new(const struct pawl_model_source *source, struct pawl_devic
 	d->source = *source;
 	d->options = *options;
 	if (!d->options.prefill_chunk)
-		d->options.prefill_chunk = DEFAULT_CHUNK;
+		d->options.prefill_chunk = PAWL_PREFILL_CHUNK;
 	if (n_threads)
 		snprintf(d->threads, sizeof(d->threads), "%d threads: as asked for", n_threads);
 	else

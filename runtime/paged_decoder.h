@@ -36,7 +36,7 @@ struct pawl_paged_options {
 	enum pawl_dtype kv_dtype;
 	enum pawl_precision precision;
 	int n_threads;         /* 0: pawl_default_threads */
-	int64_t prefill_chunk; /* 0: 32 */
+	int64_t prefill_chunk; /* 0: PAWL_PREFILL_CHUNK */
 	enum pawl_paged_policy policy;
 	struct pawl_plan_cache *plans; /* shared with other decoders, or NULL; must outlive this */
 	/* NULL, or called with each plan that was built. */

@@ -14,6 +14,9 @@
 
 enum { PAWL_MAX_HELD_SESSIONS = 8 };
 
+/* Tokens of a prompt that go through one run where nobody says otherwise. */
+enum { PAWL_PREFILL_CHUNK = 32 };
+
 /* n_sequences 0: one, in order; see struct pawl_graph_request. */
 struct pawl_step_kind {
 	int64_t seq, n_sequences;

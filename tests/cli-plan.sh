@@ -50,6 +50,16 @@ steps=$(sed -n 's/^	*"steps":	\([0-9]*\),$/\1/p' "$dir/ref1.json")
 check "one line a step" test "$(grep -c '^ *[0-9]*  [a-z]*  *[0-9]*  *[0-9]*  [a-z]' "$dir/out")" = "$steps"
 refused 1 'positions are needed' plan "$model" --seq 300 --target ref
 
+succeeds "memory" plan "$model" --memory --threads 1 --target ref
+check "of the cache" grep -q '^ *[1-9][0-9]*  cache$' "$dir/out"
+total=$(sed -n 's/^ *\([0-9]*\)  in all$/\1/p' "$dir/out")
+check "in all" test "$(awk '/  / && !/in all/ && $1 ~ /^[0-9]+$/ {n += $1} END {print n}' "$dir/out")" = "$total"
+succeeds "as JSON" plan "$model" --memory --json --threads 1 --target ref
+check "the same sum" grep -q "\"total\":	\"$total\"" "$dir/out"
+refused 2 '\-\-seq is not for --memory' plan "$model" --memory --seq 4
+refused 2 '\-\-threads is for --memory' plan "$model" --threads 2
+refused 2 '\-\-memory is for models' plan "$graph" --memory
+
 # the text form
 for graph in "$top_srcdir"/tests/data/plan-*.pawl; do
   succeeds "canonical" opt --passes none "$graph"

@@ -5,6 +5,7 @@
 #include "tools/engine.h"
 #include "tools/input.h"
 #include "tools/output.h"
+#include "tools/forecast_print.h"
 #include "tools/plan_print.h"
 
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #include <string.h>
 
 struct plan {
-	bool json;
+	bool json, memory;
 	int64_t seq;
 	int logits; /* enum pawl_logits; -1: not given */
 	struct pawl_engine_options options;
@@ -91,12 +92,25 @@ plan_model(struct pawl_engine *engine, const struct plan *p, const char *path,
 	return status ? status : pawl_decoder_prepare(engine->decoder, p->seq, logits, out, err);
 }
 
+static enum pawl_status
+forecast(struct pawl_engine *engine, const struct plan *p, const char *path, struct pawl_error *err)
+{
+	int64_t capacity;
+	enum pawl_status status = pawl_model_open_bare(path, &engine->model, err);
+
+	if (!status)
+		status = pawl_engine_capacity(engine, 1, &capacity, err);
+	return status ? status : pawl_forecast_print(engine, capacity, p->json, err);
+}
+
 int
 pawl_cmd_plan(int argc, char **argv)
 {
 	struct plan p = {.seq = 1, .logits = -1, .options = PAWL_ENGINE_DEFAULTS};
 	const struct pawl_option options[] = {
 		{"--json", PAWL_OPTION_ON, &p.json, NULL, "as JSON (docs/plan-schema.json)", 0, 0},
+		{"--memory", PAWL_OPTION_ON, &p.memory, NULL,
+			"the bytes that a generation will take, instead of one plan", 0, 0},
 		{"--seq", PAWL_OPTION_INT, &p.seq, "N", "tokens a run takes (default: 1)", 1, 4096},
 		{"--logits", PAWL_OPTION_CHOICE, &p.logits, "none|last|all",
 			"rows of logits (default: last for one token, else none)", 0, 0},
@@ -104,10 +118,12 @@ pawl_cmd_plan(int argc, char **argv)
 		PAWL_OPTION_KV(p.options),
 		PAWL_OPTION_TARGET(p.options),
 		PAWL_OPTION_ACTIVATIONS(p.options),
+		PAWL_OPTION_THREADS(p.options),
 	};
 	const struct pawl_command command = {"plan", "MODEL|FILE.pawl",
-		"Shows the held plan of a step of a model, or of a graph in text form.  --seq,\n"
-		"--logits, --ctx and --kv are for models.",
+		"Shows the held plan of a step of a model, or of a graph in text form; or the\n"
+		"memory that running a model will take.  --memory, --seq, --logits, --ctx and\n"
+		"--kv are for models, --threads is for --memory.",
 		options, sizeof(options) / sizeof(options[0]), 1, 1};
 	struct pawl_args args;
 	struct pawl_plan *own = NULL;
@@ -119,8 +135,14 @@ pawl_cmd_plan(int argc, char **argv)
 	int exit_status = pawl_options_parse(&command, argc, argv, &args);
 
 	if (exit_status < 0 && is_text(args.operands[0]))
-		exit_status = pawl_options_refuse(&command, &args, "--seq --logits --ctx --kv",
+		exit_status = pawl_options_refuse(&command, &args,
+			"--memory --seq --logits --ctx --kv",
 			"is for models, and a file named *.pawl is a graph");
+	if (exit_status < 0)
+		exit_status = pawl_options_refuse(&command, &args,
+			p.memory ? "--seq --logits" : "--threads",
+			p.memory ? "is not for --memory, which is about whole generations"
+				 : "is for --memory");
 	if (exit_status >= 0)
 		return exit_status;
 	inputs.paths[0] = args.operands[0];
@@ -129,10 +151,14 @@ pawl_cmd_plan(int argc, char **argv)
 	if (!status && is_text(args.operands[0])) {
 		status = plan_text(&engine, args.operands[0], &own, &err);
 		plan = own;
+	} else if (!status && p.memory) {
+		status = forecast(&engine, &p, args.operands[0], &err);
 	} else if (!status) {
 		status = plan_model(&engine, &p, args.operands[0], &plan, &err);
 	}
-	exit_status = status ? pawl_report_error(&command, &err) : print(&p, &command, plan);
+	exit_status = status     ? pawl_report_error(&command, &err)
+		      : p.memory ? pawl_finish_output(&command)
+				 : print(&p, &command, plan);
 	pawl_plan_unref(own);
 	pawl_engine_release(&engine);
 	return exit_status;

@@ -72,13 +72,19 @@ print_times(void *arg, const struct pawl_plan *plan)
 	pawl_plan_print_times(arg, plan);
 }
 
+enum pawl_dtype
+pawl_engine_kv_dtype(const struct pawl_engine_options *options)
+{
+	return options->kv ? PAWL_DTYPE_F32 : PAWL_DTYPE_F16;
+}
+
 enum pawl_status
 pawl_engine_start(
 	struct pawl_engine *engine, int64_t capacity, int64_t chunk, struct pawl_error *err)
 {
 	const struct pawl_decoder_options options = {
 		.capacity = capacity,
-		.kv_dtype = engine->options.kv ? PAWL_DTYPE_F32 : PAWL_DTYPE_F16,
+		.kv_dtype = pawl_engine_kv_dtype(&engine->options),
 		.precision = (enum pawl_precision)engine->options.precision,
 		.n_threads = (int)engine->options.threads,
 		.prefill_chunk = chunk,

@@ -65,6 +65,8 @@ enum pawl_status pawl_engine_open_device(struct pawl_engine *engine, struct pawl
 enum pawl_status pawl_engine_capacity(
 	struct pawl_engine *engine, int64_t need, int64_t *out, struct pawl_error *err);
 
+enum pawl_dtype pawl_engine_kv_dtype(const struct pawl_engine_options *options);
+
 /* Opens the device and makes the decoder of the model; chunk 0 is the runtime's choice. */
 enum pawl_status pawl_engine_start(
 	struct pawl_engine *engine, int64_t capacity, int64_t chunk, struct pawl_error *err);
