@@ -192,5 +192,11 @@ PYTHON
 check "rows of the benchmark" python3 "$dir/bench.py" "$dir/out"
 succeeds "bench as text" bench "$model" --target ref -t 1 -p 4 -n 0 -r 1
 check "a head and a row" test "$(wc -l <"$dir/out")" = 2
+succeeds "bench --replan" bench "$model" --target ref -t 1 -n 3 -r 1 --replan
+check "four ways" test "$(grep -c ', plan held\|, replanned every token' "$dir/out")" = 4
+succeeds "bench --replan as JSON" bench "$model" --target ref -t 1 -n 3 -r 1 --replan --json
+check "four rows" test "$(grep -c '"token_s"' "$dir/out")" = 4
+refused 2 '\-d is not for --replan' bench "$model" --replan -d 5
+refused 1 'up to 512 tokens' bench "$model" --target ref -t 1 --replan -n 513
 refused 1 'positions are needed' bench "$model" --target ref -t 1 -p 4 -n 2 -d 10000
 finish

@@ -2,8 +2,10 @@
 
 #include "runtime/cpu_count.h"
 #include "runtime/json_write.h"
+#include "tools/bench_replan.h"
 #include "tools/clock.h"
 #include "tools/engine.h"
+#include "tools/median.h"
 #include "tools/output.h"
 #include "tools/progress.h"
 
@@ -15,7 +17,7 @@ enum { MAX_REPEATS = 100 };
 
 struct bench {
 	const char *model;
-	bool json;
+	bool json, replan;
 	struct pawl_ints threads, depths;
 	int64_t n_prompt, n_generate, repeats;
 	struct pawl_engine_options options;
@@ -32,25 +34,6 @@ struct row {
 	double prompt_spread, decode_spread; /* (largest - smallest) / median */
 	struct pawl_decoder_stats stats;
 };
-
-static int
-compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double
-median(double *values, int n, double *spread)
-{
-	double middle;
-
-	qsort(values, (size_t)n, sizeof(*values), compare);
-	middle = (values[(n - 1) / 2] + values[n / 2]) / 2;
-	*spread = (values[n - 1] - values[0]) / middle;
-	return middle;
-}
 
 /* Ids that exercise the embedding; their meaning does not matter. */
 static uint32_t
@@ -133,9 +116,9 @@ measure(struct bench *b, struct row *row, struct pawl_error *err)
 	if (status)
 		return status;
 	if (b->n_prompt)
-		row->prompt_tps = median(prompt, (int)b->repeats, &row->prompt_spread);
+		row->prompt_tps = pawl_median(prompt, (int)b->repeats, &row->prompt_spread);
 	if (b->n_generate)
-		row->decode_tps = median(decode, (int)b->repeats, &row->decode_spread);
+		row->decode_tps = pawl_median(decode, (int)b->repeats, &row->decode_spread);
 	pawl_decoder_stats(b->engine.decoder, &row->stats);
 	return PAWL_OK;
 }
@@ -184,6 +167,11 @@ bench(struct bench *b, struct pawl_json *json, cJSON *rows, struct pawl_error *e
 
 	if (!status)
 		status = pawl_model_open_bare(b->model, &b->engine.model, err);
+	if (!status && b->replan) {
+		b->engine.options.threads = b->threads.items[0];
+		return pawl_bench_replan(&b->engine, b->n_generate, b->repeats, &b->progress,
+			json, rows, err);
+	}
 	if (!status)
 		status = make_ids(b, err);
 	if (!status) /* a chunk that is filled up needs room as well */
@@ -248,6 +236,8 @@ pawl_cmd_bench(int argc, char **argv)
 		PAWL_OPTION_ACTIVATIONS(b.options),
 		PAWL_OPTION_KV(b.options),
 		PAWL_OPTION_CTX(b.options),
+		{"--replan", PAWL_OPTION_ON, &b.replan, NULL,
+			"what a held plan saves: tokens decoded with and without", 0, 0},
 		{"--json", PAWL_OPTION_ON, &b.json, NULL, "as JSON: {\"rows\": [...]}", 0, 0},
 	};
 	const struct pawl_command command = {"bench", "MODEL",
@@ -261,9 +251,12 @@ pawl_cmd_bench(int argc, char **argv)
 	enum pawl_status status;
 	int exit_status = pawl_options_parse(&command, argc, argv, &args);
 
+	if (exit_status < 0 && b.replan)
+		exit_status = pawl_options_refuse(
+			&command, &args, "-p -d --ctx", "is not for --replan");
 	if (exit_status >= 0)
 		return exit_status;
-	if (!b.n_prompt && !b.n_generate)
+	if ((!b.n_prompt || b.replan) && !b.n_generate)
 		return pawl_usage_error(&command, "-p 0 and -n 0 leave nothing to measure");
 	if (!b.threads.n) {
 		int n_threads;
