@@ -32,7 +32,8 @@ cat >"$dir/stats.py" <<'PYTHON'
 import json, sys
 s = json.load(open(sys.argv[1]))
 names = """prompt_tokens restored_tokens generated_tokens tokens prompt_tps decode_tps optimizes rebuilds rebinds
-validity_checks kernel_compiles allocations_per_token bytes_bound_per_token peak_rss_bytes
+validity_checks kernel_compiles allocations_per_token bytes_bound_per_token
+proposed_tokens accepted_tokens decode_runs peak_rss_bytes
 first_token_s""".split()
 assert list(s) == names, list(s)
 assert s["generated_tokens"] == len(s["tokens"]) == 12
@@ -40,6 +41,7 @@ assert s["rebuilds"] == 0 and s["allocations_per_token"] == 0 and s["kernel_comp
 assert s["optimizes"] in (2, 3) and s["rebinds"] == s["validity_checks"] >= 11
 # ids u32, rope tables of 64 floats each, offset i64
 assert s["bytes_bound_per_token"] == 4 + 2 * 64 * 4 + 8, s["bytes_bound_per_token"]
+assert s["proposed_tokens"] == s["accepted_tokens"] == 0 and s["decode_runs"] == 11
 assert s["prompt_tps"] > 0 and s["decode_tps"] > 0 and s["peak_rss_bytes"] > 1e6
 PYTHON
 check "figures as JSON" python3 "$dir/stats.py" "$dir/s.json"
@@ -89,6 +91,55 @@ refused 1 '^pawl run: --restore: .*none: No such file' run "$model" --target ref
 refused 1 '^pawl run: --save: .*none/x: No such file' run "$model" --target ref -p x -n 2 --save "$dir/none/x"
 refused 1 '^pawl run: --save: .*is the same file as the input' run "$model" --target ref -p x -n 2 --save "$model"
 check "nothing stays beside a session" test -z "$(find "$dir" -name 'session.*' -o -name 'kept.*')"
+
+# guesses change figures and no text
+run_ref -p "the other one" -n 100 --stats-json "$dir/plain.json"
+cp "$dir/out" "$dir/long"
+guesses() { # JSON TEST: of the figures s beside those of the plain run
+  python3 - "$dir/plain.json" "$1" "$2" <<'PYTHON'
+import json, sys
+plain, s = (json.load(open(path)) for path in sys.argv[1:3])
+assert s["tokens"] == plain["tokens"] and s["rebuilds"] == 0, s
+assert s["decode_runs"] + s["accepted_tokens"] == 99, s
+assert s["optimizes"] <= plain["optimizes"] + 1, s
+assert eval(sys.argv[3]), (sys.argv[3], s)
+PYTHON
+}
+for ahead in 1 3 7 31; do
+  succeeds "lookup, $ahead ahead" run "$model" --target ref --ignore-end -p "the other one" -n 100 --lookup --guess $ahead --stats-json "$dir/s.json"
+  check "lookup, $ahead ahead: the text" cmp "$dir/out" "$dir/long"
+  check "lookup, $ahead ahead: figures" guesses "$dir/s.json" 's["proposed_tokens"] > s["accepted_tokens"] > 0'
+done
+run_ref -p "the other one" -n 100 --temp 0.3 --seed 5
+cp "$dir/out" "$dir/drawn"
+succeeds "lookup with draws" run "$model" --target ref --ignore-end -p "the other one" -n 100 --temp 0.3 --seed 5 --lookup
+check "gives the same draws" cmp "$dir/out" "$dir/drawn"
+tool run "$model" --target ref --ignore-end -p "the other one" -n 100 --lookup --stats
+check "lookup: a line of figures" grep -q 'allocations per token [0-9.]*; of [0-9]* guesses [0-9]* right, [0-9]* runs$' "$dir/err"
+succeeds "the model as its own draft" run "$model" --target ref --ignore-end -p "the other one" -n 100 --draft "$model" --guess 3 --stats-json "$dir/s.json"
+check "own draft: the text" cmp "$dir/out" "$dir/long"
+check "own draft: figures" guesses "$dir/s.json" 's["decode_runs"] == 25 and s["proposed_tokens"] == 75'
+succeeds "another draft" run "$model" --target ref --ignore-end -p "the other one" -n 100 --draft "$dir/q4.gguf" --save "$dir/drafted" --stats-json "$dir/s.json"
+check "another draft: the text" cmp "$dir/out" "$dir/long"
+check "another draft: figures" guesses "$dir/s.json" 's["proposed_tokens"] > s["accepted_tokens"]'
+succeeds "without it" run "$model" --target ref --ignore-end -p "the other one" -n 100 --save "$dir/alone"
+check "a session has no guesses in it" python3 - "$dir/alone" "$dir/drafted" <<'PYTHON'
+import os, sys
+assert os.path.getsize(sys.argv[1]) == os.path.getsize(sys.argv[2]) > 0
+PYTHON
+run_ref --restore "$dir/alone" -n 20
+cp "$dir/out" "$dir/after"
+succeeds "lookup after a restore" run "$model" --target ref --ignore-end --restore "$dir/drafted" -n 20 --lookup
+check "goes on alike" cmp "$dir/out" "$dir/after"
+tiny other.gguf other
+tiny more.gguf more
+refused 1 "^pawl run: --draft: $dir/other.gguf: token 0 differs from the model's: the vocabulary is another one$" run "$model" --target ref -p x -n 2 --draft "$dir/other.gguf"
+refused 1 "^pawl run: --draft: $dir/more.gguf: 301 tokens, the model has 300: " run "$model" --target ref -p x -n 2 --draft "$dir/more.gguf"
+refused 1 '^pawl run: --draft: .*none: ' run "$model" --target ref -p x -n 2 --draft "$dir/none"
+cp "$dir/q4.gguf" "$dir/draft.gguf"
+refused 1 'is the same file as the input' run "$model" --target ref -p x -n 2 --draft "$dir/draft.gguf" --stats-json "$dir/draft.gguf"
+refused 1 'is the same file as the input' run "$model" --target ref -p x -n 2 --draft "$dir/draft.gguf" --save "$dir/draft.gguf"
+check "a draft is not overwritten" cmp "$dir/q4.gguf" "$dir/draft.gguf"
 
 # context: never cut silently
 refused 1 '^pawl run: 1[0-9]* positions are needed, the context holds 64' run "$model" --target ref -p "the other one" -n 100 --ctx 64
@@ -170,6 +221,8 @@ check "exact in chunks rounds the cache to f32" python3 "$dir/distance.py" "$dir
 if [ -f "$top_builddir/plugins/.libs/target_cpu.so" ] && [ -f "$top_builddir/plugins/.libs/cpu_compiler.so" ]; then
   succeeds "run on cpu" run "$model" --target cpu -p "the other one" -n 12 --ignore-end
   check "the same text" cmp "$dir/out" "$dir/text"
+  succeeds "lookup on cpu" run "$model" --target cpu -p "the other one" -n 100 --ignore-end --lookup
+  check "the same text with guesses" cmp "$dir/out" "$dir/long"
   for dtype in f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 q4_k q5_k q6_k; do
     tiny t.gguf $dtype
     succeeds "$dtype on ref" eval "$dir/t.gguf" --target ref --tokens $list --logits "$dir/ref"

@@ -65,6 +65,10 @@ refused 2 "^pawl run: --activations: 'A16' is none of a16|a8" run m -p x --activ
 refused 2 "^pawl run: --kv: 'bf16' is none of f16|f32" run m -p x --kv bf16
 refused 2 '^pawl run: --ctx: 0 is not in 1 \.\. ' run m -p x --ctx 0
 refused 2 '^pawl run: --ctx: 99999999999 is not in 1 \.\. ' run m -p x --ctx 99999999999
+refused 2 '^pawl run: --draft and --lookup exclude each other' run m -p x --draft m --lookup
+refused 2 '^pawl run: --guess is for guesses, and there are none without' run m -p x --guess 3
+refused 2 '^pawl run: --guess: 32 is not in 1 \.\. 31' run m -p x --lookup --guess 32
+refused 2 '^pawl run: --guess: 0 is not in 1 \.\. 31' run m -p x --lookup --guess 0
 refused 2 '^pawl run: --stats-json: no FILE after it' run m -p x --stats-json
 refused 2 '^pawl run: there is no option --sta ' run m -p x --sta
 

@@ -1,5 +1,5 @@
 /*
- * make-tiny-gguf FILE [DTYPE] [plain] [extra] [inf]: writes the model of tests/tiny_gguf.h; q8_0
+ * make-tiny-gguf FILE [DTYPE] [plain] [extra] [inf] [other] [more]: writes the model of tests/tiny_gguf.h; q8_0
  * unless told otherwise.
  */
 #include "tests/tiny_gguf.h"
@@ -20,11 +20,16 @@ main(int argc, char **argv)
 			options.extra_tensor = true;
 		else if (!strcmp(argv[i], "inf"))
 			options.infinite_logits = true;
+		else if (!strcmp(argv[i], "other"))
+			options.other_token = true;
+		else if (!strcmp(argv[i], "more"))
+			options.more_tokens = true;
 		else
 			ok &= pawl_dtype_from_name(argv[i], strlen(argv[i]), &options.dtype);
 	}
 	if (!ok) {
-		fprintf(stderr, "usage: make-tiny-gguf FILE [DTYPE] [plain] [extra] [inf]\n");
+		fprintf(stderr, "usage: make-tiny-gguf FILE [DTYPE] [plain] [extra] [inf] "
+				"[other] [more]\n");
 		return 2;
 	}
 	pawl_gguf_build_write(pawl_tiny_gguf(&options), argv[1]);

@@ -60,6 +60,20 @@ def check_prompt(checks, name, prompt, n_prompt, optimizes, n_served):
           f"{share:.0%} of the memory allowed")
 
 
+def check_lookup(checks):
+    """Guesses cost one plan more and change no token."""
+    prompt = ["-p", "Write a short story about a lighthouse keeper and a whale."]
+    plain, found = generate(128, *prompt), generate(128, *prompt, "--lookup")
+    checks.that("lookup: tokens", found["tokens"] == plain["tokens"])
+    check_figures(checks, "lookup", found, optimizes=plain["optimizes"] + 1, rebuilds=0)
+    accepted, runs = found["accepted_tokens"], found["decode_runs"]
+    checks.that("lookup: some guesses are right, some wrong",
+                0 < accepted < found["proposed_tokens"], accepted)
+    checks.that("lookup: a token a run, and the guesses that were right", runs + accepted == 127,
+                (runs, accepted))
+    print(f"lookup: {runs} runs for 127 tokens")
+
+
 if __name__ == "__main__":
     checks = Checks()
     for prompt in PROMPTS:
@@ -68,4 +82,5 @@ if __name__ == "__main__":
     found = generate(8, "--raw", "-p", long["text"])
     check_figures(checks, long["name"], found, prompt_tokens=len(long["tokens"]), optimizes=3,
                   rebuilds=0, rebinds=found["validity_checks"])
+    check_lookup(checks)
     checks.end()

@@ -28,14 +28,21 @@ static const char chat_template[] =
 	"message['content'] + '<|im_end|>' + '\n'}}{% endfor %}"
 	"{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
+static int64_t
+n_vocab(const struct pawl_tiny_gguf_options *o)
+{
+	return PAWL_TINY_GGUF_VOCAB + o->more_tokens;
+}
+
 static void
-add_vocabulary(struct pawl_gguf_build *b)
+add_vocabulary(struct pawl_gguf_build *b, const struct pawl_tiny_gguf_options *o)
 {
 	char texts[256 + N_MERGES][8], pairs[N_MERGES][4];
-	const char *tokens[PAWL_TINY_GGUF_VOCAB], *merge_list[N_MERGES];
-	int32_t types[PAWL_TINY_GGUF_VOCAB];
+	const char *tokens[PAWL_TINY_GGUF_VOCAB + 1], *merge_list[N_MERGES];
+	int32_t types[PAWL_TINY_GGUF_VOCAB + 1];
+	size_t n = (size_t)n_vocab(o);
 
-	for (int i = 0; i < PAWL_TINY_GGUF_VOCAB; i++)
+	for (int i = 0; i <= PAWL_TINY_GGUF_VOCAB; i++)
 		types[i] = i < 256 + N_MERGES ? PAWL_TOKEN_NORMAL : PAWL_TOKEN_CONTROL;
 	for (int i = 0; i < 256; i++) {
 		char byte = (char)i;
@@ -50,11 +57,13 @@ add_vocabulary(struct pawl_gguf_build *b)
 		merge_list[i] = pairs[i];
 	}
 	memcpy(tokens + 256 + N_MERGES, marks, sizeof(marks));
+	tokens[PAWL_TINY_GGUF_VOCAB] = "<|more|>";
+	if (o->other_token)
+		tokens[0] = "<|other|>";
 	pawl_gguf_build_string(b, "tokenizer.ggml.model", "gpt2");
 	pawl_gguf_build_string(b, "tokenizer.ggml.pre", "smollm");
-	pawl_gguf_build_strings(b, "tokenizer.ggml.tokens", tokens, PAWL_TINY_GGUF_VOCAB);
-	pawl_gguf_build_array(
-		b, "tokenizer.ggml.token_type", PAWL_GGUF_I32, types, PAWL_TINY_GGUF_VOCAB);
+	pawl_gguf_build_strings(b, "tokenizer.ggml.tokens", tokens, n);
+	pawl_gguf_build_array(b, "tokenizer.ggml.token_type", PAWL_GGUF_I32, types, n);
 	pawl_gguf_build_strings(b, "tokenizer.ggml.merges", merge_list, N_MERGES);
 	pawl_gguf_build_u32(b, "tokenizer.ggml.bos_token_id", PAWL_TINY_GGUF_EOS - 1);
 	pawl_gguf_build_u32(b, "tokenizer.ggml.eos_token_id", PAWL_TINY_GGUF_EOS);
@@ -132,10 +141,10 @@ pawl_tiny_gguf(const struct pawl_tiny_gguf_options *options)
 	struct pawl_gguf_build *b = pawl_gguf_build_new(3);
 
 	add_shape(b);
-	add_vocabulary(b);
+	add_vocabulary(b, options);
 	if (!options->no_template)
 		pawl_gguf_build_string(b, "tokenizer.chat_template", chat_template);
-	add_weight(b, options, "token_embd.weight", N_EMBD, PAWL_TINY_GGUF_VOCAB);
+	add_weight(b, options, "token_embd.weight", N_EMBD, n_vocab(options));
 	for (int layer = 0; layer < N_LAYERS; layer++)
 		add_layer(b, options, layer);
 	add_weight(b, options, "output_norm.weight", N_EMBD, 0);

@@ -12,6 +12,8 @@ struct pawl_tiny_gguf_options {
 	bool no_template;      /* no tokenizer.chat_template */
 	bool extra_tensor;     /* one that no llama has */
 	bool infinite_logits;  /* the last norm has an infinite weight */
+	bool other_token;      /* token 0 has another text */
+	bool more_tokens;      /* one beyond PAWL_TINY_GGUF_VOCAB */
 	uint64_t seed;
 };
 

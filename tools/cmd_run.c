@@ -6,6 +6,7 @@
 #include "tools/generate.h"
 #include "tools/input.h"
 #include "tools/resume.h"
+#include "tools/speculate.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@ struct run {
 	struct pawl_generation generation;
 	struct pawl_output output;
 	struct pawl_resume resume;
+	struct pawl_speculate speculate;
 };
 
 /* What the messages about the prompt's text begin with. */
@@ -156,8 +158,9 @@ choose_capacity(struct run *r, int64_t *capacity, struct pawl_error *err)
 static enum pawl_status
 open_files(struct run *r, struct pawl_error *err)
 {
-	const struct pawl_inputs read_only = {{r->model, r->file}};
-	const struct pawl_inputs inputs = {{r->model, r->file, r->resume.restore}};
+	const struct pawl_inputs read_only = {{r->model, r->file, r->speculate.draft}};
+	const struct pawl_inputs inputs = {
+		{r->model, r->file, r->speculate.draft, r->resume.restore}};
 	enum pawl_status status = pawl_check_environment(&inputs, err);
 
 	if (!status && r->resume.save) {
@@ -169,7 +172,9 @@ open_files(struct run *r, struct pawl_error *err)
 		status = pawl_output_open(&r->output, "--stats-json", r->stats_json, &inputs, err);
 	if (!status)
 		status = pawl_resume_open(&r->resume, err);
-	return status ? status : pawl_model_open(r->model, &r->engine.model, err);
+	if (!status)
+		status = pawl_model_open(r->model, &r->engine.model, err);
+	return status ? status : pawl_speculate_open(&r->speculate, &r->engine, err);
 }
 
 static enum pawl_status
@@ -192,6 +197,8 @@ run(struct run *r, struct pawl_progress *progress, struct pawl_error *err)
 		return status;
 	pawl_progress_stage(progress, "preparing", 0, 0);
 	status = pawl_engine_start(&r->engine, capacity, 0, err);
+	if (!status)
+		status = pawl_speculate_start(&r->speculate, &r->engine, err);
 	if (status)
 		return status;
 	if (r->verbose) {
@@ -200,6 +207,7 @@ run(struct run *r, struct pawl_progress *progress, struct pawl_error *err)
 			stats.threads, capacity, stats.kv_bytes);
 	}
 	pawl_progress_stage(progress, "reading the prompt", 0, 0);
+	r->generate.speculative = r->speculate.speculative;
 	status = pawl_resume_restore(&r->resume, &r->engine, &r->ids, err);
 	if (!status)
 		status = pawl_generate(
@@ -230,6 +238,7 @@ run_and_report(struct run *r)
 			pawl_output_commit(&r->output, &err)))
 		exit_status = pawl_report_error(r->command, &err);
 	pawl_output_release(&r->output);
+	pawl_speculate_release(&r->speculate);
 	pawl_resume_release(&r->resume);
 	pawl_token_list_release(&r->generation.tokens);
 	pawl_token_list_release(&r->ids);
@@ -244,6 +253,7 @@ pawl_cmd_run(int argc, char **argv)
 		.options = PAWL_ENGINE_DEFAULTS,
 		.generate = {.sampler = {.top_p = 1, .seed = 1}},
 		.generation.start = pawl_seconds(),
+		.speculate = PAWL_SPECULATE_DEFAULTS,
 	};
 	int64_t seed = 1;
 	const struct pawl_option options[] = {
@@ -275,6 +285,9 @@ pawl_cmd_run(int argc, char **argv)
 		PAWL_OPTION_CTX(r.options),
 		PAWL_OPTION_RESTORE(r.resume),
 		PAWL_OPTION_SAVE(r.resume),
+		PAWL_OPTION_DRAFT(r.speculate),
+		PAWL_OPTION_LOOKUP(r.speculate),
+		PAWL_OPTION_GUESS(r.speculate),
 		{"--stats", PAWL_OPTION_ON, &r.stats, NULL, "a line of figures on standard error",
 			0, 0},
 		{"--stats-json", PAWL_OPTION_TEXT, &r.stats_json, "FILE",
@@ -286,8 +299,11 @@ pawl_cmd_run(int argc, char **argv)
 		"Continues the prompt and prints the text as it comes.  A prompt is a user's\n"
 		"message in the model's chat template unless --raw is given.  What prompt and\n"
 		"answer need must fit in the context; nothing is cut off silently.\n\n"
+		"Guessing ahead changes the time that an answer takes and nothing else: guesses\n"
+		"are computed together with the next token, and used where the answer goes so.\n\n"
 		"In the figures, optimizes is the number of plans (the cache, a chunk of the\n"
-		"prompt, a single token), rebinds the runs that a held plan served with new data.",
+		"prompt, a single token, one with guesses), rebinds the runs that a held plan\n"
+		"served with new data.  A draft model's are not in them.",
 		options, sizeof(options) / sizeof(options[0]), 1, 1};
 	struct pawl_args args;
 	int exit_status = pawl_options_parse(&command, argc, argv, &args);
@@ -297,7 +313,12 @@ pawl_cmd_run(int argc, char **argv)
 	if (r.prompt ? r.file != NULL : !r.file && !r.resume.restore)
 		return pawl_usage_error(&command, "%s",
 			r.prompt ? "-p and -f exclude each other" : "no prompt given (-p or -f)");
-	if (!pawl_option_is_given(&command, &args, "--temp"))
+	if (r.speculate.draft && r.speculate.lookup)
+		return pawl_usage_error(&command, "--draft and --lookup exclude each other");
+	if (!r.speculate.draft && !r.speculate.lookup)
+		exit_status = pawl_options_refuse(&command, &args, "--guess",
+			"is for guesses, and there are none without --draft or --lookup");
+	if (exit_status < 0 && !pawl_option_is_given(&command, &args, "--temp"))
 		exit_status = pawl_options_refuse(&command, &args,
 			"--top-k --top-p --min-p --seed",
 			"is for draws, and without --temp the likeliest token is taken");

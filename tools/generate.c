@@ -47,7 +47,8 @@ print_end(struct pawl_utf8_stream *stream)
 }
 
 static enum pawl_status
-prefill(struct pawl_engine *engine, const struct pawl_token_list *prompt, struct pawl_generation *g,
+prefill(struct pawl_engine *engine, const struct pawl_token_list *prompt,
+	const struct pawl_generate_options *options, struct pawl_generation *g,
 	const float **logits, struct pawl_error *err)
 {
 	double start = pawl_seconds();
@@ -60,21 +61,28 @@ prefill(struct pawl_engine *engine, const struct pawl_token_list *prompt, struct
 		ids[i] = (uint32_t)prompt->ids[i];
 	status = pawl_decoder_prefill(engine->decoder, ids + g->n_restored,
 		(int64_t)prompt->n - g->n_restored, logits, err);
+	if (!status && options->speculative)
+		status = pawl_speculative_begin(
+			options->speculative, ids, (int64_t)prompt->n, err);
 	free(ids);
 	pawl_decoder_stats(engine->decoder, &g->stats);
 	g->prompt_seconds = pawl_seconds() - start - g->stats.build_seconds;
 	return status;
 }
 
-/* One step of the decoder, its allocations and bound bytes counted. */
+/* One token more, its allocations and bound bytes counted. */
 static enum pawl_status
-step(struct pawl_engine *engine, int32_t token, const float **logits, struct pawl_generation *g,
-	struct pawl_error *err)
+step(struct pawl_engine *engine, const struct pawl_generate_options *options, int32_t token,
+	const float **logits, struct pawl_generation *g, struct pawl_error *err)
 {
 	const struct pawl_counters *counters =
 		pawl_inference_context_counters(pawl_decoder_context(engine->decoder));
 	uint64_t allocations = pawl_memory_allocations(), bytes = counters->bytes_bound;
-	enum pawl_status status = pawl_decoder_step(engine->decoder, (uint32_t)token, logits, err);
+	uint32_t id = (uint32_t)token;
+	enum pawl_status status =
+		options->speculative
+			? pawl_speculative_step(options->speculative, id, logits, err)
+			: pawl_decoder_step(engine->decoder, id, logits, err);
 
 	g->step_allocations += pawl_memory_allocations() - allocations;
 	g->step_bytes_bound += counters->bytes_bound - bytes;
@@ -111,7 +119,7 @@ generate(struct pawl_engine *engine, const struct pawl_generate_options *options
 		status = print_piece(tokenizer, id, &stream, err);
 		if (status || (int64_t)g->tokens.n == options->n)
 			break;
-		status = step(engine, id, &logits, g, err);
+		status = step(engine, options, id, &logits, g, err);
 	}
 	g->decode_seconds = pawl_seconds() - start;
 	if (g->first_token_seconds)
@@ -126,18 +134,25 @@ pawl_generate(struct pawl_engine *engine, const struct pawl_token_list *prompt,
 {
 	struct pawl_sampler *sampler = NULL;
 	const float *logits;
+	double build_seconds;
 	enum pawl_status status = pawl_sampler_new(
 		&options->sampler, pawl_decoder_n_vocab(engine->decoder), &sampler, err);
 
 	out->n_prompt = (int64_t)prompt->n;
 	out->n_restored = pawl_decoder_len(engine->decoder);
 	if (!status)
-		status = prefill(engine, prompt, out, &logits, err);
+		status = prefill(engine, prompt, options, out, &logits, err);
 	if (!status)
 		status = generate(engine, options, logits, sampler, progress, out, err);
 	pawl_sampler_free(sampler);
-	if (!status)
-		pawl_decoder_stats(engine->decoder, &out->stats);
+	out->speculation.runs = (uint64_t)out->n_steps;
+	if (options->speculative) {
+		pawl_speculative_settle(options->speculative);
+		out->speculation = pawl_speculative_stats(options->speculative);
+	}
+	build_seconds = out->stats.build_seconds;
+	pawl_decoder_stats(engine->decoder, &out->stats);
+	out->decode_seconds -= out->stats.build_seconds - build_seconds;
 	return status;
 }
 
@@ -164,14 +179,19 @@ void
 pawl_generation_note(const struct pawl_engine *engine, const struct pawl_generation *g)
 {
 	const struct pawl_counters *counters = &g->stats.counters;
+	char guesses[128] = "";
 
+	if (g->speculation.proposed)
+		snprintf(guesses, sizeof(guesses),
+			"; of %" PRIu64 " guesses %" PRIu64 " right, %" PRIu64 " runs",
+			g->speculation.proposed, g->speculation.accepted, g->speculation.runs);
 	pawl_note(engine->command,
 		"prompt %" PRId64 " tokens at %.1f/s, then %zu at %.1f/s; optimizes %" PRIu64
-		", rebuilds %" PRIu64 ", rebinds %" PRIu64 ", allocations per token %.4g",
+		", rebuilds %" PRIu64 ", rebinds %" PRIu64 ", allocations per token %.4g%s",
 		g->n_prompt, per_second(g->n_prompt - g->n_restored, g->prompt_seconds), g->tokens.n,
 		per_second(g->n_steps, g->decode_seconds), counters->optimizes,
 		pawl_counters_rebuilds(counters), rebinds(counters),
-		per_step(g->step_allocations, g));
+		per_step(g->step_allocations, g), guesses);
 }
 
 static double
@@ -209,6 +229,9 @@ pawl_generation_write(
 	pawl_json_real(&json, root, "kernel_compiles", (double)g->stats.kernel_compiles);
 	pawl_json_real(&json, root, "allocations_per_token", per_step(g->step_allocations, g));
 	pawl_json_real(&json, root, "bytes_bound_per_token", per_step(g->step_bytes_bound, g));
+	pawl_json_real(&json, root, "proposed_tokens", (double)g->speculation.proposed);
+	pawl_json_real(&json, root, "accepted_tokens", (double)g->speculation.accepted);
+	pawl_json_real(&json, root, "decode_runs", (double)g->speculation.runs);
 	pawl_json_real(&json, root, "peak_rss_bytes", peak_rss());
 	pawl_json_real(&json, root, "first_token_s", g->first_token_seconds);
 	status = pawl_json_text(&json, false, &text, err);

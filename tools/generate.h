@@ -3,6 +3,7 @@
 #define PAWL_TOOLS_GENERATE_H
 
 #include "models/token_list.h"
+#include "runtime/speculative.h"
 #include "tools/engine.h"
 #include "tools/output.h"
 #include "tools/progress.h"
@@ -12,6 +13,7 @@ struct pawl_generate_options {
 	int64_t n;       /* at most so many tokens */
 	bool ignore_end; /* go on after a token that ends a generation */
 	struct pawl_sampler_options sampler;
+	struct pawl_speculative *speculative; /* on the engine's decoder; NULL: no guesses */
 };
 
 struct pawl_generation {
@@ -19,12 +21,12 @@ struct pawl_generation {
 	int64_t n_restored; /* of the prompt, in the cache already */
 	struct pawl_token_list tokens; /* without the one that ended it */
 	double start;                  /* pawl_seconds() when the command began */
-	double prompt_seconds;         /* without building plans */
-	double decode_seconds;
+	double prompt_seconds, decode_seconds; /* without building plans */
 	double first_token_seconds; /* from start */
-	int64_t n_steps;            /* runs of the plan for one token after the prompt */
+	int64_t n_steps;            /* tokens appended after the prompt */
 	struct pawl_decoder_stats stats;
 	uint64_t step_allocations, step_bytes_bound; /* of these steps together */
+	struct pawl_speculative_stats speculation;   /* runs: n_steps without guesses */
 };
 
 /*

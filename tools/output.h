@@ -23,7 +23,7 @@ struct pawl_output {
 };
 
 /* Files a command reads: NULL is none, "-" is standard input. */
-enum { PAWL_MAX_INPUT_FILES = 3 };
+enum { PAWL_MAX_INPUT_FILES = 4 };
 
 struct pawl_inputs {
 	const char *paths[PAWL_MAX_INPUT_FILES];
