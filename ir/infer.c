@@ -164,10 +164,10 @@ check_layout(const struct pawl_infer_call *c)
 	case PAWL_LAYOUT_ROWS:
 		return PAWL_OK;
 	case PAWL_LAYOUT_K16:
-		if (type->rank != 4 || !pawl_type_is_static(type) || type->dim[0].base != 1 ||
+		if (type->rank != 4 || !pawl_type_is_static(type) ||
 			type->dim[2].base % 16 || !pawl_dtype_is_float(type->dtype))
 			return pawl_infer_fail(c,
-				"layout k16 is for floats [1, heads, positions, d], "
+				"layout k16 is for floats [n, heads, positions, d], "
 				"positions a multiple of 16");
 		return PAWL_OK;
 	case PAWL_LAYOUT_TILE16:

@@ -34,18 +34,24 @@ struct pawl_decode_session {
 	struct pawl_plan *plan; /* of the bindings */
 	int32_t data[N_DATA];   /* slots, -1: the plan has none */
 	struct pawl_kv_binding kv;
+	const char *letters; /* n_which names of a layer's slots */
 };
 
-/* cache.k.3 or cache.v.3 */
+/* cache.k.3 or cache.v.3; of a cache of latents cache.0.3, cache.1.3, ... */
 static bool
-parse_kv_name(const char *name, int32_t n_layers, int32_t *layer, int *which)
+parse_kv_name(
+	const struct pawl_decode_session *s, const char *name, int32_t *layer, int *which)
 {
+	const char *letter;
 	char canonical[48];
 
-	if (strncmp(name, "cache.", 6) || (name[6] != 'k' && name[6] != 'v') || name[7] != '.')
+	if (strncmp(name, "cache.", 6) || !name[6] || name[7] != '.')
 		return false;
-	*which = name[6] == 'v';
-	for (*layer = 0; *layer < n_layers; ++*layer) {
+	letter = memchr(s->letters, name[6], (size_t)s->kv.n_which);
+	if (!letter)
+		return false;
+	*which = (int)(letter - s->letters);
+	for (*layer = 0; *layer < s->kv.n_layers; ++*layer) {
 		snprintf(canonical, sizeof(canonical), "cache.%c.%d", name[6], *layer);
 		if (!strcmp(name, canonical))
 			return true;
@@ -74,10 +80,10 @@ find_kv(struct pawl_decode_session *s, int32_t slot, struct pawl_error *err)
 	int32_t layer;
 	int which;
 
-	if (!parse_kv_name(name, s->kv.n_layers, &layer, &which))
+	if (!parse_kv_name(s, name, &layer, &which))
 		return pawl_fail(err, PAWL_INVALID_GRAPH,
-			"kv const %s is not cache.k.<layer> or cache.v.<layer> of %d layers", name,
-			s->kv.n_layers);
+			"kv const %s is not cache.%c.<layer> to cache.%c.<layer> of %d layers", name,
+			s->letters[0], s->letters[s->kv.n_which - 1], s->kv.n_layers);
 	s->kv.slots[layer * s->kv.n_which + which] = slot;
 	return PAWL_OK;
 }
@@ -157,7 +163,7 @@ check_key(const struct pawl_decode_session *s, struct pawl_error *err)
 		if (s->kv.slots[i] < 0)
 			return pawl_fail(err, PAWL_INVALID_GRAPH,
 				"the graph has no kv const cache.%c.%d",
-				i % s->kv.n_which ? 'v' : 'k', i / s->kv.n_which);
+				s->letters[i % s->kv.n_which], i / s->kv.n_which);
 	for (int i = ROPE_COS; i < N_DATA; i++) {
 		static const enum pawl_dtype wanted[N_DATA] = {
 			[ROPE_COS] = PAWL_DTYPE_F32,
@@ -203,12 +209,29 @@ check_cache(
 }
 
 static enum pawl_status
-bind_cache(struct pawl_decode_session *s, struct pawl_kv_cache *cache, struct pawl_error *err)
+check_latent_cache(const struct pawl_plan_key *key, const struct pawl_latent_kv_cache *cache,
+	struct pawl_error *err)
+{
+	const struct pawl_latent_shape *shape = pawl_latent_kv_cache_shape(cache);
+
+	if (!shape->max_seq_len)
+		return pawl_fail(
+			err, PAWL_INVALID_ARGUMENT, "a decode session needs a cache with capacity");
+	if (shape->n_layers != key->n_layers || shape->max_seq_len != key->max_seq_len)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"the plan is for a cache of %" PRId64 " layers, %" PRId64
+			" positions, this one has %d, %" PRId64,
+			key->n_layers, key->max_seq_len, shape->n_layers, shape->max_seq_len);
+	return PAWL_OK;
+}
+
+static enum pawl_status
+bind_cache(struct pawl_decode_session *s, const struct pawl_kv_rebind_source *source,
+	struct pawl_error *err)
 {
 	for (int32_t i = 0; i < s->kv.n_layers * s->kv.n_which; i++) {
-		struct pawl_kv_layer_id id = {
-			i / s->kv.n_which, (enum pawl_kv_slot)(i % s->kv.n_which)};
-		struct pawl_storage *storage = pawl_kv_cache_storage(cache, id);
+		struct pawl_storage *storage =
+			source->slot(source->ctx, i / s->kv.n_which, i % s->kv.n_which);
 		enum pawl_status status;
 
 		if (!storage)
@@ -226,31 +249,31 @@ bind_cache(struct pawl_decode_session *s, struct pawl_kv_cache *cache, struct pa
 					s->plan->program->slots[s->kv.slots[i]].name,
 					s->plan->program->slots[s->kv.slots[j]].name);
 	}
-	s->kv.alloc_id = pawl_kv_cache_alloc_id(cache);
-	s->kv.location = pawl_kv_cache_location(cache);
+	s->kv.alloc_id = source->alloc_id(source->ctx);
+	s->kv.location = source->location(source->ctx);
 	return PAWL_OK;
 }
 
-enum pawl_status
-pawl_decode_session_new(struct pawl_plan *plan, struct pawl_weights *weights,
-	struct pawl_kv_cache *cache, struct pawl_team *team, struct pawl_decode_session **out,
-	struct pawl_error *err)
+/* On a cache of n_which slots a layer, named by the first letters. */
+static enum pawl_status
+session_new(struct pawl_plan *plan, struct pawl_weights *weights,
+	const struct pawl_kv_rebind_source *source, const char *letters, int32_t n_which,
+	struct pawl_team *team,
+	struct pawl_decode_session **out, struct pawl_error *err)
 {
-	enum pawl_status status = check_cache(&plan->key, cache, err);
-	struct pawl_decode_session *s;
+	struct pawl_decode_session *s = pawl_memory_zalloc(1, sizeof(*s));
+	enum pawl_status status;
 
-	if (status)
-		return status;
-	s = pawl_memory_zalloc(1, sizeof(*s));
 	if (s)
 		s->kv.slots = pawl_memory_zalloc(
-			(size_t)plan->key.n_layers, PAWL_N_KV_SLOTS * sizeof(int32_t));
+			(size_t)plan->key.n_layers, (size_t)n_which * sizeof(int32_t));
 	if (!s || !s->kv.slots) {
 		pawl_memory_free(s);
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a decode session");
 	}
 	s->kv.n_layers = (int32_t)plan->key.n_layers;
-	s->kv.n_which = PAWL_N_KV_SLOTS;
+	s->kv.n_which = n_which;
+	s->letters = letters;
 	s->plan = plan;
 	status = find_slots(s, err);
 	if (!status)
@@ -260,13 +283,40 @@ pawl_decode_session_new(struct pawl_plan *plan, struct pawl_weights *weights,
 	if (!status)
 		status = pawl_bindings_bind_weights(s->bindings, weights, err);
 	if (!status)
-		status = bind_cache(s, cache, err);
+		status = bind_cache(s, source, err);
 	if (status) {
 		pawl_decode_session_free(s);
 		return status;
 	}
 	*out = s;
 	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_decode_session_new(struct pawl_plan *plan, struct pawl_weights *weights,
+	struct pawl_kv_cache *cache, struct pawl_team *team, struct pawl_decode_session **out,
+	struct pawl_error *err)
+{
+	const struct pawl_kv_rebind_source source = pawl_kv_cache_source(cache);
+	enum pawl_status status = check_cache(&plan->key, cache, err);
+
+	return status ? status : session_new(plan, weights, &source, "kv", PAWL_N_KV_SLOTS, team, out,
+				  err);
+}
+
+enum pawl_status
+pawl_decode_session_new_latent(struct pawl_plan *plan, struct pawl_weights *weights,
+	struct pawl_latent_kv_cache *cache, struct pawl_team *team,
+	struct pawl_decode_session **out, struct pawl_error *err)
+{
+	static const char digits[] = "0123";
+	const struct pawl_kv_rebind_source source = pawl_latent_kv_cache_source(cache);
+	enum pawl_status status = check_latent_cache(&plan->key, cache, err);
+
+	_Static_assert(sizeof(digits) == PAWL_MAX_LATENT_SLOTS + 1, "a digit for each slot");
+	return status ? status
+		      : session_new(plan, weights, &source, digits,
+				pawl_latent_kv_cache_shape(cache)->n_slots, team, out, err);
 }
 
 void

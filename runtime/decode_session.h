@@ -9,7 +9,8 @@
  *   positions, write_index  i64 [seq]     block_table  u32 [n_sequences, max_blocks]
  * which say where each row stands in its sequence (negative: an idle row), where its key and value
  * go in the cache (negative: nowhere), and which blocks each sequence has.  Its state comes through
- * kv consts cache.k.<layer>, cache.v.<layer>.
+ * kv consts cache.k.<layer>, cache.v.<layer>, or for a cache of latents cache.0.<layer>,
+ * cache.1.<layer>, ...
  *
  * A session never advances a cache: whoever runs it does so when the run succeeded.  Belongs to one
  * thread at a time.
@@ -18,6 +19,7 @@
 #define PAWL_RUNTIME_DECODE_SESSION_H
 
 #include "runtime/kv_cache.h"
+#include "runtime/latent_kv_cache.h"
 #include "runtime/rebind.h"
 
 struct pawl_decode_session;
@@ -42,6 +44,10 @@ struct pawl_token_data {
 enum pawl_status pawl_decode_session_new(struct pawl_plan *plan, struct pawl_weights *weights,
 	struct pawl_kv_cache *cache, struct pawl_team *team, struct pawl_decode_session **out,
 	struct pawl_error *err);
+/* The same on a cache of latents; of the key n_layers and max_seq_len are compared. */
+enum pawl_status pawl_decode_session_new_latent(struct pawl_plan *plan,
+	struct pawl_weights *weights, struct pawl_latent_kv_cache *cache, struct pawl_team *team,
+	struct pawl_decode_session **out, struct pawl_error *err);
 /* NULL is allowed. */
 void pawl_decode_session_free(struct pawl_decode_session *session);
 

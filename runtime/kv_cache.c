@@ -1,12 +1,10 @@
 #include "runtime/kv_cache.h"
 
-#include "ir/build.h"
-#include "runtime/inference_context.h"
+#include "runtime/kv_alloc.h"
 #include "runtime/kv_cache_parts.h"
 #include "runtime/memory.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 struct pawl_type
 pawl_kv_shape_type(const struct pawl_kv_shape *shape, enum pawl_kv_slot slot)
@@ -65,28 +63,6 @@ pawl_kv_cache_with_dims(int32_t n_layers, int64_t n_kv_heads, int64_t head_dim,
 	return PAWL_OK;
 }
 
-/* Two outputs a layer: K, then V, each an alloc that is zero-filled. */
-static struct pawl_graph *
-alloc_graph(const struct pawl_kv_shape *shape)
-{
-	struct pawl_graph *graph = pawl_graph_new("kv_cache");
-
-	for (int32_t i = 0; graph && i < shape->n_layers; i++)
-		for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++) {
-			struct pawl_type type = pawl_kv_shape_type(shape, (enum pawl_kv_slot)slot);
-			struct pawl_node *node;
-			char name[48];
-
-			snprintf(name, sizeof(name), "cache.%c.%d", slot == PAWL_KV_K ? 'k' : 'v',
-				i);
-			node = pawl_build(graph, PAWL_OP_ALLOC, name, NULL, 0, NULL, &type);
-			node = pawl_build(graph, PAWL_OP_ZERO_FILL, NULL, &node, 1, NULL, NULL);
-			if (node)
-				pawl_graph_add_output(graph, node);
-		}
-	return graph;
-}
-
 static enum pawl_status
 realize_layers(
 	struct pawl_kv_cache *cache, struct pawl_inference_context *context, struct pawl_error *err)
@@ -94,40 +70,44 @@ realize_layers(
 	int32_t n = cache->shape.n_layers * PAWL_N_KV_SLOTS;
 	struct pawl_storage **storages =
 		pawl_memory_zalloc((size_t)n, sizeof(struct pawl_storage *));
-	struct pawl_graph *graph = alloc_graph(&cache->shape);
+	struct pawl_type *types = pawl_memory_zalloc((size_t)n, sizeof(*types));
 	enum pawl_status status;
 
-	if (!storages || !graph)
-		status = pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for the graph of a cache");
-	else if (graph->error.status)
-		status = pawl_fail(err,
-			graph->error.status == PAWL_OUT_OF_MEMORY ? PAWL_OUT_OF_MEMORY
-								  : PAWL_INVALID_ARGUMENT,
-			"a cache of %" PRId64 " positions: %s", cache->shape.max_seq_len,
-			graph->error.text);
-	else if (graph->n_outputs != n)
-		status = pawl_fail(err, PAWL_INTERNAL, "a cache of %d tensors came out as %d", n,
-			graph->n_outputs);
+	for (int32_t i = 0; types && i < n; i++)
+		types[i] = pawl_kv_shape_type(
+			&cache->shape, (enum pawl_kv_slot)(i % PAWL_N_KV_SLOTS));
+	if (!storages || !types)
+		status = pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %d storages", n);
 	else
-		status = pawl_realize_many(context, graph, NULL, storages, err);
+		status = pawl_kv_alloc(context, n, types, storages, err);
 	for (int32_t i = 0; i < n && !status; i++) {
 		struct pawl_kv_layer *layer = &cache->layers[i / PAWL_N_KV_SLOTS];
 
 		layer->storage[i % PAWL_N_KV_SLOTS] = storages[i];
 	}
-	pawl_graph_free(graph);
+	pawl_memory_free(types);
 	pawl_memory_free(storages);
 	return status;
 }
 
-static enum pawl_status
-check_shape(const struct pawl_kv_shape *shape, struct pawl_error *err)
+bool
+pawl_kv_dtype_is_possible(enum pawl_dtype dtype)
 {
+	return dtype == PAWL_DTYPE_F16 || dtype == PAWL_DTYPE_BF16 || dtype == PAWL_DTYPE_F32;
+}
+
+enum pawl_status
+pawl_kv_shape_check(const struct pawl_kv_shape *shape, struct pawl_error *err)
+{
+	if (shape->n_layers < 1 || shape->n_kv_heads < 1 || shape->head_dim < 1)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"a cache of %d layers, %" PRId64 " kv heads of %" PRId64 " has no content",
+			shape->n_layers, shape->n_kv_heads, shape->head_dim);
 	if (shape->max_seq_len < 1)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"a cache of %" PRId64 " positions has no content", shape->max_seq_len);
-	if (shape->dtype != PAWL_DTYPE_F16 && shape->dtype != PAWL_DTYPE_F32)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "a cache is f16 or f32, not %s",
+	if (!pawl_kv_dtype_is_possible(shape->dtype))
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "a cache is f16, bf16 or f32, not %s",
 			pawl_dtype_name(shape->dtype));
 	if (shape->layout[PAWL_KV_K] == PAWL_LAYOUT_TILE16 ||
 		shape->layout[PAWL_KV_V] != PAWL_LAYOUT_ROWS)
@@ -142,7 +122,7 @@ pawl_kv_cache_with_capacity(struct pawl_inference_context *context,
 {
 	struct pawl_kv_shape rounded = *shape;
 	struct pawl_kv_cache *cache;
-	enum pawl_status status = check_shape(shape, err);
+	enum pawl_status status = pawl_kv_shape_check(shape, err);
 
 	if (status)
 		return status;
@@ -280,7 +260,7 @@ pawl_kv_cache_set_capacity(struct pawl_kv_cache *cache, int64_t max_seq_len, enu
 	shape.dtype = dtype;
 	shape.layout[PAWL_KV_K] = k_layout;
 	shape.layout[PAWL_KV_V] = PAWL_LAYOUT_ROWS;
-	status = check_shape(&shape, err);
+	status = pawl_kv_shape_check(&shape, err);
 	if (status)
 		return status;
 	for (int32_t i = 0; i < shape.n_layers; i++)
@@ -324,14 +304,20 @@ pawl_kv_cache_truncate_to(struct pawl_kv_cache *cache, int64_t n)
 }
 
 enum pawl_status
-pawl_kv_cache_check_room(const struct pawl_kv_cache *cache, int64_t n, struct pawl_error *err)
+pawl_kv_check_room(int64_t cached_len, int64_t capacity, int64_t n, struct pawl_error *err)
 {
-	if (n < 0 || n > cache->shape.max_seq_len - cache->cached_len)
+	if (n < 0 || n > capacity - cached_len)
 		return pawl_fail(err, PAWL_CAPACITY,
 			"%" PRId64 " more positions do not fit: %" PRId64 " of %" PRId64
 			" are in use",
-			n, cache->cached_len, cache->shape.max_seq_len);
+			n, cached_len, capacity);
 	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_kv_cache_check_room(const struct pawl_kv_cache *cache, int64_t n, struct pawl_error *err)
+{
+	return pawl_kv_check_room(cache->cached_len, cache->shape.max_seq_len, n, err);
 }
 
 void

@@ -39,7 +39,7 @@ struct pawl_kv_shape {
 	int32_t n_layers;
 	int64_t n_kv_heads, head_dim;
 	int64_t max_seq_len;   /* 0: no capacity */
-	enum pawl_dtype dtype; /* f16 or f32 */
+	enum pawl_dtype dtype; /* f16, bf16 or f32 */
 	enum pawl_layout layout[PAWL_N_KV_SLOTS];
 };
 
