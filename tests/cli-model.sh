@@ -141,6 +141,13 @@ refused 1 'is the same file as the input' run "$model" --target ref -p x -n 2 --
 refused 1 'is the same file as the input' run "$model" --target ref -p x -n 2 --draft "$dir/draft.gguf" --save "$dir/draft.gguf"
 check "a draft is not overwritten" cmp "$dir/q4.gguf" "$dir/draft.gguf"
 
+# caches of other types: each is a plan of its own
+for kv in f16 f32 bf16; do
+  succeeds "logits with a cache of $kv" eval "$model" --target ref --kv $kv --tokens 5,6,7,8,9,5,6,7,8,9 --logits "$dir/logits.$kv"
+done
+check "a bf16 cache is another than f16" sh -c '! cmp -s "$1" "$2"' - "$dir/logits.bf16" "$dir/logits.f16"
+check "and than f32" sh -c '! cmp -s "$1" "$2"' - "$dir/logits.bf16" "$dir/logits.f32"
+
 # context: never cut silently
 refused 1 '^pawl run: 1[0-9]* positions are needed, the context holds 64' run "$model" --target ref -p "the other one" -n 100 --ctx 64
 refused 1 '^pawl run: 3[0-9]* positions are needed, the context holds 256 (--ctx sets it)' run "$model" --target ref -p "the other one" -n 300

@@ -179,7 +179,7 @@ START_TEST(variants_are_equal)
 }
 END_TEST
 
-/* f32 caches, 8-bit activations, replanning: the settings that a plan states. */
+/* f32 and bf16 caches, 8-bit activations, replanning: the settings that a plan states. */
 START_TEST(settings_are_equal)
 {
 	static const enum pawl_dtype few[] = {PAWL_DTYPE_Q4_1, PAWL_DTYPE_Q6_K, PAWL_DTYPE_F16};
@@ -187,12 +187,15 @@ START_TEST(settings_are_equal)
 	struct setting s = plain;
 	float *wanted;
 
-	s.kv = PAWL_DTYPE_F32;
-	wanted = run(model, &s);
-	s.target = "cpu";
-	s.n_threads = 3;
-	expect(model, few[_i], wanted, &s, "f32 cache");
-	free(wanted);
+	for (int i = 0; i < 2; i++) {
+		s = plain;
+		s.kv = i ? PAWL_DTYPE_BF16 : PAWL_DTYPE_F32;
+		wanted = run(model, &s);
+		s.target = "cpu";
+		s.n_threads = 3;
+		expect(model, few[_i], wanted, &s, i ? "bf16 cache" : "f32 cache");
+		free(wanted);
+	}
 
 	s = plain;
 	s.precision = PAWL_PRECISION_A8;

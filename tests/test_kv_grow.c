@@ -27,6 +27,7 @@ static const struct kind {
 	{PAWL_DTYPE_F16, PAWL_LAYOUT_ROWS},
 	{PAWL_DTYPE_F32, PAWL_LAYOUT_K16},
 	{PAWL_DTYPE_F32, PAWL_LAYOUT_ROWS},
+	{PAWL_DTYPE_BF16, PAWL_LAYOUT_K16},
 };
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 

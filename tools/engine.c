@@ -7,6 +7,7 @@
 enum { CTX_STEP = 512 };
 
 static const char *const targets[] = {"ref", "cpu"};
+static const enum pawl_dtype kv_types[] = {PAWL_DTYPE_F16, PAWL_DTYPE_F32, PAWL_DTYPE_BF16};
 
 void
 pawl_engine_init(struct pawl_engine *engine, const struct pawl_command *command,
@@ -75,7 +76,7 @@ print_times(void *arg, const struct pawl_plan *plan)
 enum pawl_dtype
 pawl_engine_kv_dtype(const struct pawl_engine_options *options)
 {
-	return options->kv ? PAWL_DTYPE_F32 : PAWL_DTYPE_F16;
+	return kv_types[options->kv];
 }
 
 enum pawl_status

@@ -11,13 +11,14 @@
 struct pawl_engine_options {
 	int target;           /* of PAWL_ENGINE_TARGETS; -1: not given */
 	int precision;        /* enum pawl_precision */
-	int kv;               /* 0: f16, 1: f32 */
+	int kv;               /* of PAWL_ENGINE_KV */
 	int64_t threads, ctx; /* 0: not given */
 };
 
 /* clang-format off */
 #define PAWL_ENGINE_DEFAULTS {.target = -1}
 #define PAWL_ENGINE_TARGETS "ref|cpu"
+#define PAWL_ENGINE_KV "f16|f32|bf16"
 #define PAWL_ENGINE_MAX_CTX (INT64_C(1) << 24)
 
 /* Rows of an option table; o is a struct pawl_engine_options. */
@@ -28,7 +29,7 @@ struct pawl_engine_options {
 	{"--activations", PAWL_OPTION_CHOICE, &(o).precision, "a16|a8", \
 		"rounding of activations in front of quantized weights (default: a16)", 0, 0}
 #define PAWL_OPTION_KV(o) \
-	{"--kv", PAWL_OPTION_CHOICE, &(o).kv, "f16|f32", "type of the cache (default: f16)", 0, 0}
+	{"--kv", PAWL_OPTION_CHOICE, &(o).kv, PAWL_ENGINE_KV, "type of the cache (default: f16)", 0, 0}
 #define PAWL_OPTION_THREADS(o) \
 	{"--threads", PAWL_OPTION_INT, &(o).threads, "N", \
 		"threads (default: what affinity and control groups grant)", 1, PAWL_MAX_THREADS}

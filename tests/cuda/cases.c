@@ -94,7 +94,9 @@ open_tiny(int number, struct pawl_cuda_case *out)
 	struct pawl_tiny_options options = pawl_tiny_defaults();
 	struct pawl_graph_request request = {.n_tokens = number == PAWL_CUDA_TINY_CHUNK ? 3 : 1,
 		.capacity = 192,
-		.kv_dtype = number == PAWL_CUDA_TINY_F32 ? PAWL_DTYPE_F32 : PAWL_DTYPE_F16,
+		.kv_dtype = number == PAWL_CUDA_TINY_F32     ? PAWL_DTYPE_F32
+			    : number == PAWL_CUDA_TINY_CHUNK ? PAWL_DTYPE_BF16
+							     : PAWL_DTYPE_F16,
 		.logits = PAWL_LOGITS_ALL};
 	const struct pawl_model_source *source;
 
