@@ -76,6 +76,9 @@ pawl_alloc_batched_kv(struct pawl_inference_context *context, int64_t k,
 			pawl_error_prefix(err,
 				"batched storages of %" PRId64 " bytes (%" PRId64 " x %d layers)",
 				bytes_of(k, &rounded), k, rounded.n_layers);
+		if (err && status == PAWL_INVALID_ARGUMENT)
+			pawl_error_prefix(err, "%" PRId64 " sequences of %" PRId64 " positions", k,
+				shape->max_seq_len);
 		pawl_batched_kv_free(kv);
 		return status;
 	}

@@ -80,6 +80,9 @@ realize_layers(
 		status = pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %d storages", n);
 	else
 		status = pawl_kv_alloc(context, n, types, storages, err);
+	if (err && status == PAWL_INVALID_ARGUMENT)
+		pawl_error_prefix(
+			err, "a cache of %" PRId64 " positions", cache->shape.max_seq_len);
 	for (int32_t i = 0; i < n && !status; i++) {
 		struct pawl_kv_layer *layer = &cache->layers[i / PAWL_N_KV_SLOTS];
 

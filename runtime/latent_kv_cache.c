@@ -132,6 +132,9 @@ pawl_latent_kv_cache_with_capacity(struct pawl_inference_context *context,
 				" positions)",
 				pawl_latent_shape_bytes(shape), shape->n_layers,
 				shape->max_seq_len);
+		if (err && status == PAWL_INVALID_ARGUMENT)
+			pawl_error_prefix(err, "a latent cache of %" PRId64 " positions",
+				shape->max_seq_len);
 		pawl_latent_kv_cache_free(cache);
 		return status;
 	}

@@ -141,6 +141,10 @@ START_TEST(more_than_memory_holds)
 		PAWL_OUT_OF_MEMORY);
 	ck_assert_ptr_nonnull(strstr(
 		err.text, "a latent cache of 6597069766656 bytes (2 layers, 68719476736 positions)"));
+	shape.max_seq_len = (int64_t)1 << 37;
+	ck_assert_int_eq(pawl_latent_kv_cache_with_capacity(context, &shape, &cache, &err),
+		PAWL_INVALID_ARGUMENT);
+	ck_assert_ptr_nonnull(strstr(err.text, "a latent cache of 137438953472 positions: "));
 	shape.max_seq_len = CAPACITY;
 	for (; status == PAWL_OUT_OF_MEMORY; n++) {
 		ck_assert_ptr_null(cache);
