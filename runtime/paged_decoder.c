@@ -383,6 +383,21 @@ pawl_paged_decoder_extend(struct pawl_paged_decoder *d, struct pawl_kv_session_i
 	return status ? status : run_lot(d, &lot, logits, err);
 }
 
+bool
+pawl_paged_decoder_has_room(
+	struct pawl_paged_decoder *d, struct pawl_kv_session_id session, int64_t n)
+{
+	struct lot lot = {.sessions = {session}, .n = 1, .each = n};
+
+	return !check_room(d, &lot, NULL);
+}
+
+int64_t
+pawl_paged_decoder_n_vocab(const struct pawl_paged_decoder *d)
+{
+	return d->source.n_vocab;
+}
+
 enum pawl_status
 pawl_paged_decoder_prefill(struct pawl_paged_decoder *d, struct pawl_kv_session_id session,
 	const uint32_t *tokens, int64_t n, const float **logits, struct pawl_error *err)

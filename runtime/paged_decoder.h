@@ -96,6 +96,11 @@ enum pawl_status pawl_paged_decoder_extend(struct pawl_paged_decoder *decoder,
 	struct pawl_kv_session_id session, const uint32_t *tokens, int64_t n, const float **logits,
 	struct pawl_error *err);
 
+/* Whether n more tokens of one sequence would not be refused for want of blocks or length. */
+bool pawl_paged_decoder_has_room(
+	struct pawl_paged_decoder *decoder, struct pawl_kv_session_id session, int64_t n);
+int64_t pawl_paged_decoder_n_vocab(const struct pawl_paged_decoder *decoder);
+
 /*
  * Takes the blocks of a sequence that nobody else owns out of the pool and keeps their bytes;
  * report as of pawl_kv_block_pool_evict.  PAWL_OUT_OF_MEMORY before anything changes.

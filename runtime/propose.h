@@ -1,6 +1,6 @@
 /*
- * Guesses how a sequence of tokens goes on, for runtime/speculative.h to judge.  A wrong guess costs
- * time and changes no result.
+ * Guesses how a sequence of tokens goes on, for runtime/speculative.h to judge.  A wrong guess
+ * costs time and changes no result.
  */
 #ifndef PAWL_RUNTIME_PROPOSE_H
 #define PAWL_RUNTIME_PROPOSE_H

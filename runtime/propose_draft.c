@@ -49,7 +49,8 @@ likeliest(const float *logits, int64_t n)
 	return (uint32_t)best;
 }
 
-/* Leaves in the cache what tokens begin with, at most all but the last: that one brings the logits. */
+/* Leaves in the cache what tokens begin with, at most all but the last: that one brings the logits.
+ */
 static int64_t
 keep_common(struct pawl_draft *draft, const uint32_t *tokens, int64_t n)
 {

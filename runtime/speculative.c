@@ -11,7 +11,8 @@ struct pawl_speculative {
 	int64_t n_guess, capacity;
 	uint32_t *tokens; /* n of at most capacity */
 	int64_t n;
-	uint32_t guess[PAWL_MAX_GUESS]; /* what the target has beyond them; the first is judged next */
+	uint32_t guess[PAWL_MAX_GUESS]; /* what the target has beyond them; the first is judged next
+					 */
 	int64_t first, end;
 	const float *logits; /* after each token of the run that has the guess */
 	struct pawl_speculative_stats stats;
@@ -22,12 +23,13 @@ pawl_speculative_new(const struct pawl_speculative_target *target,
 	const struct pawl_proposer *proposer, int64_t n_guess, int64_t capacity,
 	struct pawl_speculative **out, struct pawl_error *err)
 {
+	int64_t most = target->max_rows <= PAWL_MAX_GUESS ? target->max_rows - 1 : PAWL_MAX_GUESS;
 	struct pawl_speculative *s;
 
-	if (n_guess < 1 || n_guess > PAWL_MAX_GUESS)
+	if (n_guess < 1 || n_guess > most)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"guesses of %" PRId64 " tokens; 1 to %d are possible", n_guess,
-			PAWL_MAX_GUESS);
+			"guesses of %" PRId64 " tokens; 1 to %" PRId64 " are possible", n_guess,
+			most);
 	if (capacity < 1)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"speculation on sequences of %" PRId64 " tokens", capacity);
@@ -103,9 +105,9 @@ run(struct pawl_speculative *s, uint32_t token, struct pawl_error *err)
 	enum pawl_status status = PAWL_OK;
 
 	s->tokens[s->n] = run[0] = token;
-	if (token < s->target.n_vocab && s->target.room(ctx) > s->n_guess)
-		status = s->proposer.propose(s->proposer.ctx, s->tokens, s->n + 1, s->n_guess,
-			run + 1, &n_guess, err);
+	if (token < s->target.n_vocab && s->target.has_room(ctx, 1 + s->n_guess))
+		status = s->proposer.propose(
+			s->proposer.ctx, s->tokens, s->n + 1, s->n_guess, run + 1, &n_guess, err);
 	if (status)
 		return status;
 	n_guess = known(s, run + 1, n_guess);
@@ -122,8 +124,8 @@ run(struct pawl_speculative *s, uint32_t token, struct pawl_error *err)
 }
 
 enum pawl_status
-pawl_speculative_step(struct pawl_speculative *s, uint32_t token, const float **logits,
-	struct pawl_error *err)
+pawl_speculative_step(
+	struct pawl_speculative *s, uint32_t token, const float **logits, struct pawl_error *err)
 {
 	enum pawl_status status = PAWL_OK;
 
@@ -151,36 +153,4 @@ struct pawl_speculative_stats
 pawl_speculative_stats(const struct pawl_speculative *s)
 {
 	return s->stats;
-}
-
-static enum pawl_status
-extend_decoder(void *ctx, const uint32_t *tokens, int64_t n, int64_t rows, const float **logits,
-	struct pawl_error *err)
-{
-	return pawl_decoder_extend(ctx, tokens, n, rows, logits, err);
-}
-
-static void
-truncate_decoder(void *ctx, int64_t n)
-{
-	pawl_decoder_truncate(ctx, n);
-}
-
-static int64_t
-decoder_len(void *ctx)
-{
-	return pawl_decoder_len(ctx);
-}
-
-static int64_t
-decoder_room(void *ctx)
-{
-	return pawl_decoder_capacity(ctx) - pawl_decoder_len(ctx);
-}
-
-struct pawl_speculative_target
-pawl_speculative_decoder(struct pawl_decoder *decoder)
-{
-	return (struct pawl_speculative_target){decoder, pawl_decoder_n_vocab(decoder),
-		extend_decoder, truncate_decoder, decoder_len, decoder_room};
 }

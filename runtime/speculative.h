@@ -12,41 +12,53 @@
  *           pawl_speculative_step(s, choose(logits), &logits);
  *   pawl_speculative_settle(s);
  *
- * A run has 1 + n_guess rows or one, so that there are two plans.  Where fewer than 1 + n_guess
- * positions are left, tokens go one by one.  Between calls the target may be ahead by what is not
- * judged yet; settle, and any step that goes elsewhere, takes that back.  After an error nothing has
- * advanced and the same call may be made again.  Belongs to one thread at a time.
+ * A run has 1 + n_guess rows or one, so that there are two plans (in pages one for each bucket of
+ * tokens).  Where there is no room for 1 + n_guess positions, tokens go one by one.  Between calls
+ * the target may be ahead by what is not judged yet; settle, and any step that goes elsewhere,
+ * takes that back.  After an error nothing has advanced and the same call may be made again.
+ * Belongs to one thread at a time.
  */
 #ifndef PAWL_RUNTIME_SPECULATIVE_H
 #define PAWL_RUNTIME_SPECULATIVE_H
 
+#include "runtime/paged_decoder.h"
 #include "runtime/propose.h"
 
 /* A sequence in a cache, whatever the kind of cache. */
 struct pawl_speculative_target {
 	void *ctx;
-	int64_t n_vocab;
+	int64_t n_vocab, max_rows; /* max_rows: of one run */
 	/*
-	 * Appends n tokens in a run that is filled up to `rows` >= n where that saves a plan; logits
-	 * after each, [n][n_vocab], valid until the next call.
+	 * Appends n tokens in a run that is filled up to `rows` >= n where that saves a plan;
+	 * logits after each, [n][n_vocab], valid until the next call.
 	 */
 	enum pawl_status (*extend)(void *ctx, const uint32_t *tokens, int64_t n, int64_t rows,
 		const float **logits, struct pawl_error *err);
 	/* Keeps the first n positions of more. */
 	void (*truncate)(void *ctx, int64_t n);
 	int64_t (*len)(void *ctx);
-	int64_t (*room)(void *ctx); /* rows that a run may have now */
+	bool (*has_room)(void *ctx, int64_t rows);
 };
 
 struct pawl_speculative_target pawl_speculative_decoder(struct pawl_decoder *decoder);
+
+struct pawl_paged_sequence {
+	struct pawl_paged_decoder *decoder;
+	struct pawl_kv_session_id session;
+};
+/*
+ * The sequence must outlive the target.  What is not judged yet holds blocks of the pool: settle
+ * before other sequences are to have them.
+ */
+struct pawl_speculative_target pawl_speculative_paged(struct pawl_paged_sequence *sequence);
 
 enum { PAWL_MAX_GUESS = 31 };
 
 struct pawl_speculative;
 
 /*
- * For sequences of at most `capacity` tokens; 1 <= n_guess <= PAWL_MAX_GUESS.  Target and proposer
- * must outlive it.
+ * For sequences of at most `capacity` tokens.  n_guess is at most PAWL_MAX_GUESS, and 1 + n_guess
+ * at most the target's max_rows.  Target and proposer must outlive it.
  */
 enum pawl_status pawl_speculative_new(const struct pawl_speculative_target *target,
 	const struct pawl_proposer *proposer, int64_t n_guess, int64_t capacity,
@@ -58,11 +70,11 @@ void pawl_speculative_free(struct pawl_speculative *s);
  * The target has these tokens and no others: a prompt, or what is left after a rollback.
  * PAWL_INVALID_ARGUMENT when its length is another one.
  */
-enum pawl_status pawl_speculative_begin(struct pawl_speculative *s, const uint32_t *tokens,
-	int64_t n, struct pawl_error *err);
+enum pawl_status pawl_speculative_begin(
+	struct pawl_speculative *s, const uint32_t *tokens, int64_t n, struct pawl_error *err);
 /* Appends a token; *logits are those after it, valid until the next call. */
-enum pawl_status pawl_speculative_step(struct pawl_speculative *s, uint32_t token,
-	const float **logits, struct pawl_error *err);
+enum pawl_status pawl_speculative_step(
+	struct pawl_speculative *s, uint32_t token, const float **logits, struct pawl_error *err);
 /* The target has exactly the tokens that were appended; what was guessed beyond is forgotten. */
 void pawl_speculative_settle(struct pawl_speculative *s);
 

@@ -69,8 +69,8 @@ END_TEST
 
 /* The likeliest tokens after the first n of sequence `seed`, one by one. */
 static void
-plain(const struct pawl_tiny_model *model, const struct pawl_decoder_options *options, unsigned seed,
-	int64_t n, int64_t most, uint32_t *out)
+plain(const struct pawl_tiny_model *model, const struct pawl_decoder_options *options,
+	unsigned seed, int64_t n, int64_t most, uint32_t *out)
 {
 	struct pawl_decoder *decoder = pawl_test_decoder(model, options);
 	const float *logits = pawl_test_prefill(decoder, seed, 0, n);
@@ -81,7 +81,8 @@ plain(const struct pawl_tiny_model *model, const struct pawl_decoder_options *op
 			if (logits[j] > logits[out[i]])
 				out[i] = j;
 		if (i + 1 < most)
-			ck_assert_int_eq(pawl_decoder_step(decoder, out[i], &logits, &err), PAWL_OK);
+			ck_assert_int_eq(
+				pawl_decoder_step(decoder, out[i], &logits, &err), PAWL_OK);
 	}
 	pawl_decoder_free(decoder);
 }
@@ -116,7 +117,8 @@ START_TEST(a_draft_computes_what_it_does_not_have)
 	for (int round = 0; round < 2; round++) {
 		plain(model, &options, 1, 20, 4, expected);
 		before = tokens_computed(decoder);
-		ck_assert_int_eq(proposer.propose(proposer.ctx, tokens, 20, 4, guess, &n_guess, &err),
+		ck_assert_int_eq(
+			proposer.propose(proposer.ctx, tokens, 20, 4, guess, &n_guess, &err),
 			PAWL_OK);
 		ck_assert_int_eq(n_guess, 4);
 		ck_assert_mem_eq(guess, expected, sizeof(*guess) * 4);
@@ -128,7 +130,8 @@ START_TEST(a_draft_computes_what_it_does_not_have)
 	tokens[24] = 7;
 	for (int round = 0; round < 2; round++) {
 		before = tokens_computed(decoder);
-		ck_assert_int_eq(proposer.propose(proposer.ctx, tokens, 25, 1, guess, &n_guess, &err),
+		ck_assert_int_eq(
+			proposer.propose(proposer.ctx, tokens, 25, 1, guess, &n_guess, &err),
 			PAWL_OK);
 		ck_assert_int_eq(n_guess, 1);
 		/* Again only the last token, for its logits. */
@@ -165,7 +168,8 @@ START_TEST(a_draft_ends_with_its_capacity)
 		tokens[i] = pawl_test_token(1, i);
 	for (int64_t n = 28; n <= 33; n++) {
 		ck_assert_int_eq(
-			proposer.propose(proposer.ctx, tokens, n, 4, guess, &n_guess, &err), PAWL_OK);
+			proposer.propose(proposer.ctx, tokens, n, 4, guess, &n_guess, &err),
+			PAWL_OK);
 		/* The guess after the last position needs no position. */
 		ck_assert_int_eq(n_guess, n > 32 ? 0 : n > 29 ? 33 - n : 4);
 	}

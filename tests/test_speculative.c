@@ -3,85 +3,40 @@
 
 #include "runtime/memory.h"
 #include "tests/decoding.h"
+#include "tests/story.h"
 #include "tests/suites.h"
 #include "tools/sampler.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROMPT = 12, STEPS = 30, N_VOCAB = 40, N_GUESS = 4 };
+enum {
+	PROMPT = PAWL_STORY_PROMPT,
+	STEPS = PAWL_STORY_STEPS,
+	N_VOCAB = PAWL_STORY_VOCAB,
+	N_GUESS = 4
+};
 
 static struct pawl_tiny_model *model;
 static struct pawl_decoder_options options;
 static struct pawl_error err;
 
-/* What plain decoding does: the likeliest tokens after the prompt, and the logits after each. */
-static uint32_t sequence[PROMPT + STEPS + PAWL_MAX_GUESS];
-static float plain[STEPS][N_VOCAB];
-
-static uint32_t
-likeliest(const float *logits)
-{
-	uint32_t best = 0;
-
-	for (uint32_t i = 1; i < N_VOCAB; i++)
-		if (logits[i] > logits[best])
-			best = i;
-	return best;
-}
+static struct pawl_story story;
 
 static void
 begin(void)
 {
 	struct pawl_tiny_options tiny = pawl_tiny_defaults();
-	struct pawl_decoder *decoder;
-	const float *logits;
 
 	model = pawl_tiny_model_new(&tiny);
 	options = pawl_test_decoder_options();
-	decoder = pawl_test_decoder(model, &options);
-	logits = pawl_test_prefill(decoder, 1, 0, PROMPT);
-	for (int i = 0; i < PROMPT; i++)
-		sequence[i] = pawl_test_token(1, i);
-	for (int i = 0; i < STEPS; i++) {
-		sequence[PROMPT + i] = likeliest(logits);
-		ck_assert_int_eq(
-			pawl_decoder_step(decoder, sequence[PROMPT + i], &logits, &err), PAWL_OK);
-		memcpy(plain[i], logits, sizeof(plain[i]));
-	}
-	pawl_decoder_free(decoder);
+	pawl_story_tell(&story, model);
 }
 
 static void
 end(void)
 {
 	pawl_tiny_model_free(model);
-}
-
-/* Guesses the sequence, wrong from guess `right` on. */
-struct script {
-	int64_t right, calls;
-	enum pawl_status fail;
-	bool outside; /* wrong is no token of the model */
-};
-
-static enum pawl_status
-follow_script(void *ctx, const uint32_t *tokens, int64_t n, int64_t most, uint32_t *guess,
-	int64_t *n_guess, struct pawl_error *error)
-{
-	struct script *script = ctx;
-
-	script->calls++;
-	if (script->fail)
-		return pawl_fail(error, script->fail, "no guess");
-	ck_assert_int_le(n, PROMPT + STEPS);
-	ck_assert_mem_eq(tokens, sequence, (size_t)n * sizeof(*tokens));
-	for (int64_t i = 0; i < most; i++)
-		guess[i] = i < script->right  ? sequence[n + i]
-			   : script->outside ? N_VOCAB
-					     : (sequence[n + i] + 1) % N_VOCAB;
-	*n_guess = most;
-	return PAWL_OK;
 }
 
 static struct pawl_speculative *
@@ -105,21 +60,14 @@ start(struct pawl_proposer proposer, int64_t n_guess, struct pawl_decoder **deco
 	*decoder = pawl_test_decoder(model, &options);
 	pawl_test_prefill(*decoder, 1, 0, PROMPT);
 	s = speculate(*decoder, proposer, n_guess);
-	ck_assert_int_eq(pawl_speculative_begin(s, sequence, PROMPT, &err), PAWL_OK);
+	ck_assert_int_eq(pawl_speculative_begin(s, story.tokens, PROMPT, &err), PAWL_OK);
 	return s;
 }
 
-/* Steps first .. last - 1 of the plain sequence, bit for bit. */
 static void
 follow(struct pawl_speculative *s, int first, int last)
 {
-	for (int i = first; i < last; i++) {
-		const float *logits = NULL;
-
-		ck_assert_int_eq(
-			pawl_speculative_step(s, sequence[PROMPT + i], &logits, &err), PAWL_OK);
-		ck_assert_mem_eq(logits, plain[i], sizeof(plain[i]));
-	}
+	pawl_story_follow(&story, s, first, last);
 }
 
 static struct pawl_decoder_stats
@@ -133,10 +81,9 @@ stats_of(const struct pawl_decoder *decoder)
 
 START_TEST(every_count_of_accepted_guesses_gives_the_plain_bits)
 {
-	struct script script = {.right = _i};
+	struct pawl_script script = {.story = &story, .right = _i};
 	struct pawl_decoder *decoder;
-	struct pawl_speculative *s =
-		start((struct pawl_proposer){&script, follow_script}, N_GUESS, &decoder);
+	struct pawl_speculative *s = start(pawl_script_proposer(&script), N_GUESS, &decoder);
 	struct pawl_speculative_stats stats;
 	const float *logits;
 
@@ -151,8 +98,9 @@ START_TEST(every_count_of_accepted_guesses_gives_the_plain_bits)
 	pawl_speculative_settle(s);
 	ck_assert_int_eq(pawl_decoder_len(decoder), PROMPT + STEPS - 1);
 	ck_assert_int_eq(
-		pawl_decoder_step(decoder, sequence[PROMPT + STEPS - 1], &logits, &err), PAWL_OK);
-	ck_assert_mem_eq(logits, plain[STEPS - 1], sizeof(plain[0]));
+		pawl_decoder_step(decoder, story.tokens[PROMPT + STEPS - 1], &logits, &err),
+		PAWL_OK);
+	ck_assert_mem_eq(logits, story.plain[STEPS - 1], sizeof(story.plain[0]));
 	pawl_speculative_free(s);
 	pawl_decoder_free(decoder);
 }
@@ -160,10 +108,9 @@ END_TEST
 
 START_TEST(a_generation_costs_two_plans_and_no_allocation)
 {
-	struct script script = {.right = _i};
+	struct pawl_script script = {.story = &story, .right = _i};
 	struct pawl_decoder *decoder;
-	struct pawl_speculative *s =
-		start((struct pawl_proposer){&script, follow_script}, N_GUESS, &decoder);
+	struct pawl_speculative *s = start(pawl_script_proposer(&script), N_GUESS, &decoder);
 	struct pawl_decoder_stats before, after;
 	uint64_t runs;
 
@@ -178,8 +125,8 @@ START_TEST(a_generation_costs_two_plans_and_no_allocation)
 	ck_assert_uint_eq(pawl_counters_rebuilds(&after.counters), 0);
 	ck_assert_uint_eq(after.allocations, before.allocations);
 	ck_assert_uint_eq(after.kernel_compiles, before.kernel_compiles);
-	ck_assert_uint_eq(after.counters.runs - before.counters.runs,
-		pawl_speculative_stats(s).runs - runs);
+	ck_assert_uint_eq(
+		after.counters.runs - before.counters.runs, pawl_speculative_stats(s).runs - runs);
 	pawl_speculative_free(s);
 	pawl_decoder_free(decoder);
 }
@@ -284,14 +231,14 @@ END_TEST
 
 START_TEST(the_end_of_the_capacity_goes_one_by_one)
 {
-	struct script script = {.right = N_GUESS};
+	struct pawl_script script = {.story = &story, .right = N_GUESS};
 	struct pawl_decoder *decoder;
 	struct pawl_speculative *s;
 	const float *logits = NULL;
 	uint64_t digest;
 
 	options.capacity = 32;
-	s = start((struct pawl_proposer){&script, follow_script}, N_GUESS, &decoder);
+	s = start(pawl_script_proposer(&script), N_GUESS, &decoder);
 	/* 12 in use: runs of 5 up to 32, the last of which fills the cache. */
 	follow(s, 0, 20);
 	ck_assert_uint_eq(pawl_speculative_stats(s).runs, 4);
@@ -303,7 +250,7 @@ START_TEST(the_end_of_the_capacity_goes_one_by_one)
 
 	/* 16 in use: three runs of 5, then one token. */
 	pawl_decoder_truncate(decoder, PROMPT + 4);
-	ck_assert_int_eq(pawl_speculative_begin(s, sequence, PROMPT + 4, &err), PAWL_OK);
+	ck_assert_int_eq(pawl_speculative_begin(s, story.tokens, PROMPT + 4, &err), PAWL_OK);
 	follow(s, 4, 20);
 	ck_assert_uint_eq(pawl_speculative_stats(s).runs, 4 + 3 + 1);
 	ck_assert_int_eq(script.calls, 4 + 3);
@@ -315,10 +262,9 @@ END_TEST
 
 START_TEST(an_error_advances_nothing)
 {
-	struct script script = {.right = 2};
+	struct pawl_script script = {.story = &story, .right = 2};
 	struct pawl_decoder *decoder;
-	struct pawl_speculative *s =
-		start((struct pawl_proposer){&script, follow_script}, N_GUESS, &decoder);
+	struct pawl_speculative *s = start(pawl_script_proposer(&script), N_GUESS, &decoder);
 	const float *logits = NULL;
 	struct pawl_speculative_stats stats;
 
@@ -327,7 +273,7 @@ START_TEST(an_error_advances_nothing)
 	stats = pawl_speculative_stats(s);
 	ck_assert_int_eq(pawl_speculative_step(s, N_VOCAB, &logits, &err), PAWL_INVALID_ARGUMENT);
 	script.fail = PAWL_ENVIRONMENT;
-	ck_assert_int_eq(pawl_speculative_step(s, sequence[PROMPT + 2], &logits, &err),
+	ck_assert_int_eq(pawl_speculative_step(s, story.tokens[PROMPT + 2], &logits, &err),
 		PAWL_ENVIRONMENT);
 	ck_assert_str_eq(err.text, "no guess");
 	ck_assert_ptr_null(logits);
@@ -343,10 +289,9 @@ END_TEST
 
 START_TEST(without_memory_nothing_advances)
 {
-	struct script script = {.right = 2};
+	struct pawl_script script = {.story = &story, .right = 2};
 	struct pawl_decoder *decoder;
-	struct pawl_speculative *s =
-		start((struct pawl_proposer){&script, follow_script}, N_GUESS, &decoder);
+	struct pawl_speculative *s = start(pawl_script_proposer(&script), N_GUESS, &decoder);
 	const float *logits = NULL;
 	uint64_t digest = pawl_test_cache_digest(pawl_decoder_cache(decoder));
 	enum pawl_status status = PAWL_OUT_OF_MEMORY;
@@ -354,7 +299,7 @@ START_TEST(without_memory_nothing_advances)
 
 	for (failures = 0; status; failures++) {
 		pawl_memory_fail_after(failures);
-		status = pawl_speculative_step(s, sequence[PROMPT], &logits, &err);
+		status = pawl_speculative_step(s, story.tokens[PROMPT], &logits, &err);
 		pawl_memory_fail_after(-1);
 		if (!status)
 			break;
@@ -362,7 +307,7 @@ START_TEST(without_memory_nothing_advances)
 		ck_assert_uint_eq(pawl_test_cache_digest(pawl_decoder_cache(decoder)), digest);
 	}
 	ck_assert_int_gt(failures, 3);
-	ck_assert_mem_eq(logits, plain[0], sizeof(plain[0]));
+	ck_assert_mem_eq(logits, story.plain[0], sizeof(story.plain[0]));
 	follow(s, 1, STEPS);
 	pawl_speculative_free(s);
 	pawl_decoder_free(decoder);
@@ -371,10 +316,9 @@ END_TEST
 
 START_TEST(guesses_outside_of_the_vocabulary_are_cut)
 {
-	struct script script = {.right = _i, .outside = true};
+	struct pawl_script script = {.story = &story, .right = _i, .outside = true};
 	struct pawl_decoder *decoder;
-	struct pawl_speculative *s =
-		start((struct pawl_proposer){&script, follow_script}, N_GUESS, &decoder);
+	struct pawl_speculative *s = start(pawl_script_proposer(&script), N_GUESS, &decoder);
 	struct pawl_speculative_stats stats;
 
 	follow(s, 0, STEPS);
@@ -388,10 +332,9 @@ END_TEST
 
 START_TEST(one_plan_computes_guesses_of_all_lengths)
 {
-	struct script script = {.outside = true};
+	struct pawl_script script = {.story = &story, .outside = true};
 	struct pawl_decoder *decoder;
-	struct pawl_speculative *s =
-		start((struct pawl_proposer){&script, follow_script}, N_GUESS, &decoder);
+	struct pawl_speculative *s = start(pawl_script_proposer(&script), N_GUESS, &decoder);
 
 	for (int i = 0; i < STEPS; i++) {
 		script.right = script.calls % (N_GUESS + 1);
@@ -407,41 +350,41 @@ END_TEST
 
 START_TEST(misuse_is_refused)
 {
-	struct script script = {.right = 2};
-	const struct pawl_proposer proposer = {&script, follow_script};
+	struct pawl_script script = {.story = &story, .right = 2};
+	const struct pawl_proposer proposer = pawl_script_proposer(&script);
 	struct pawl_decoder *decoder;
 	struct pawl_speculative *s = start(proposer, N_GUESS, &decoder), *none;
 	const struct pawl_speculative_target target = pawl_speculative_decoder(decoder);
 	const float *logits = NULL;
 
 	ck_assert_int_eq(
-		pawl_speculative_begin(s, sequence, PROMPT - 1, &err), PAWL_INVALID_ARGUMENT);
+		pawl_speculative_begin(s, story.tokens, PROMPT - 1, &err), PAWL_INVALID_ARGUMENT);
 	ck_assert_str_eq(err.text, "11 tokens are said to be in the target, 12 are");
 	follow(s, 0, 2);
 	/* Somebody else moved the target. */
 	pawl_decoder_truncate(decoder, PROMPT);
-	ck_assert_int_eq(pawl_speculative_step(s, sequence[PROMPT + 2], &logits, &err),
+	ck_assert_int_eq(pawl_speculative_step(s, story.tokens[PROMPT + 2], &logits, &err),
 		PAWL_INVALID_ARGUMENT);
 	ck_assert_str_eq(err.text, "the target has 12 positions, speculation left it with 17");
-	ck_assert_int_eq(pawl_speculative_begin(s, sequence, PROMPT, &err), PAWL_OK);
+	ck_assert_int_eq(pawl_speculative_begin(s, story.tokens, PROMPT, &err), PAWL_OK);
 	follow(s, 0, STEPS);
 	for (int64_t n_guess = 0; n_guess <= PAWL_MAX_GUESS + 1; n_guess += PAWL_MAX_GUESS + 1)
-		ck_assert_int_eq(
-			pawl_speculative_new(&target, &proposer, n_guess, 64, &none, &err),
+		ck_assert_int_eq(pawl_speculative_new(&target, &proposer, n_guess, 64, &none, &err),
 			PAWL_INVALID_ARGUMENT);
-	ck_assert_int_eq(pawl_speculative_new(&target, &proposer, 1, 0, &none, &err),
-		PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(
+		pawl_speculative_new(&target, &proposer, 1, 0, &none, &err), PAWL_INVALID_ARGUMENT);
 	ck_assert_int_eq(pawl_speculative_new(&target, &proposer, 1, INT64_MAX, &none, &err),
 		PAWL_OUT_OF_MEMORY);
 
 	ck_assert_int_eq(pawl_speculative_new(&target, &proposer, 1, 20, &none, &err), PAWL_OK);
-	ck_assert_int_eq(pawl_speculative_begin(none, sequence, pawl_decoder_len(decoder), &err),
+	ck_assert_int_eq(
+		pawl_speculative_begin(none, story.tokens, pawl_decoder_len(decoder), &err),
 		PAWL_CAPACITY);
 	pawl_decoder_truncate(decoder, 19);
-	ck_assert_int_eq(pawl_speculative_begin(none, sequence, 19, &err), PAWL_OK);
-	ck_assert_int_eq(pawl_speculative_step(none, sequence[19], &logits, &err), PAWL_OK);
+	ck_assert_int_eq(pawl_speculative_begin(none, story.tokens, 19, &err), PAWL_OK);
+	ck_assert_int_eq(pawl_speculative_step(none, story.tokens[19], &logits, &err), PAWL_OK);
 	ck_assert_int_eq(
-		pawl_speculative_step(none, sequence[20], &logits, &err), PAWL_CAPACITY);
+		pawl_speculative_step(none, story.tokens[20], &logits, &err), PAWL_CAPACITY);
 	pawl_speculative_free(none);
 	pawl_speculative_free(s);
 	pawl_speculative_free(NULL);
@@ -452,7 +395,7 @@ END_TEST
 START_TEST(extend_gives_every_row_in_one_plan)
 {
 	struct pawl_decoder *decoder = pawl_test_decoder(model, &options);
-	const uint32_t *tokens = sequence + PROMPT;
+	const uint32_t *tokens = story.tokens + PROMPT;
 	const float *rows = NULL;
 	uint64_t optimizes;
 
@@ -460,7 +403,7 @@ START_TEST(extend_gives_every_row_in_one_plan)
 	for (int n = 1; n <= 5; n++) {
 		ck_assert_int_eq(pawl_decoder_extend(decoder, tokens, n, 5, &rows, &err), PAWL_OK);
 		ck_assert_int_eq(pawl_decoder_len(decoder), PROMPT + n);
-		ck_assert_mem_eq(rows, plain, sizeof(plain[0]) * (size_t)n);
+		ck_assert_mem_eq(rows, story.plain, sizeof(story.plain[0]) * (size_t)n);
 		pawl_decoder_truncate(decoder, PROMPT);
 		if (n == 1)
 			optimizes = stats_of(decoder).counters.optimizes;

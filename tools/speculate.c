@@ -10,13 +10,14 @@ is_same_token(const struct pawl_tokenizer *a, const struct pawl_tokenizer *b, si
 {
 	struct pawl_text x, y;
 
-	return pawl_tokenizer_piece(a, (int32_t)id, &x) && pawl_tokenizer_piece(b, (int32_t)id, &y) &&
-	       x.n == y.n && !memcmp(x.bytes, y.bytes, x.n);
+	return pawl_tokenizer_piece(a, (int32_t)id, &x) &&
+	       pawl_tokenizer_piece(b, (int32_t)id, &y) && x.n == y.n &&
+	       !memcmp(x.bytes, y.bytes, x.n);
 }
 
 static enum pawl_status
-compare_vocabularies(const struct pawl_speculate *s, const struct pawl_engine *engine,
-	struct pawl_error *err)
+compare_vocabularies(
+	const struct pawl_speculate *s, const struct pawl_engine *engine, struct pawl_error *err)
 {
 	const struct pawl_tokenizer *ours = pawl_model_tokenizer(engine->model);
 	const struct pawl_tokenizer *drafts = pawl_model_tokenizer(s->engine.model);
@@ -24,12 +25,14 @@ compare_vocabularies(const struct pawl_speculate *s, const struct pawl_engine *e
 
 	if (n != n_draft)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"--draft: %.300s: %zu tokens, the model has %zu: the vocabulary is another one",
+			"--draft: %.300s: %zu tokens, the model has %zu: the vocabulary is another "
+			"one",
 			s->draft, n_draft, n);
 	for (size_t id = 0; id < n; id++)
 		if (!is_same_token(ours, drafts, id))
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-				"--draft: %.300s: token %zu differs from the model's: the vocabulary is "
+				"--draft: %.300s: token %zu differs from the model's: the "
+				"vocabulary is "
 				"another one",
 				s->draft, id);
 	return PAWL_OK;

@@ -31,8 +31,8 @@ struct pawl_speculate {
 /* clang-format on */
 
 /*
- * Opens the draft model, if there is one.  PAWL_INVALID_ARGUMENT names it when its vocabulary is not
- * that of engine's model.
+ * Opens the draft model, if there is one.  PAWL_INVALID_ARGUMENT names it when its vocabulary is
+ * not that of engine's model.
  */
 enum pawl_status pawl_speculate_open(
 	struct pawl_speculate *s, const struct pawl_engine *engine, struct pawl_error *err);
