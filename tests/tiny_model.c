@@ -8,6 +8,7 @@
 
 #include <check.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,8 @@ struct pawl_tiny_model {
 	struct pawl_tiny_options o;
 	struct pawl_model_source source;
 	struct tiny_weight weights[MAX_WEIGHTS];
-	int n_weights, n_drops, n_graphs;
+	int n_weights;
+	atomic_int n_drops, n_graphs; /* sources are called from several threads */
 };
 
 struct pawl_tiny_options
@@ -343,7 +345,8 @@ pawl_tiny_model_twin(const struct pawl_tiny_model *model, const struct pawl_tiny
 	ck_assert_ptr_nonnull(m);
 	*m = *model;
 	m->o = *options;
-	m->n_drops = m->n_graphs = 0;
+	m->n_drops = 0;
+	m->n_graphs = 0;
 	for (int i = 0; i < m->n_weights; i++) {
 		struct pawl_weight *w = &m->weights[i].weight;
 
