@@ -219,6 +219,23 @@ START_TEST(plans_once_and_allocates_nothing)
 }
 END_TEST
 
+START_TEST(replanning_optimizes_every_step)
+{
+	struct pawl_kv_session_id session;
+	struct pawl_paged_stats stats;
+
+	pawl_paged_decoder_free(decoder);
+	options.policy = PAWL_PAGED_REPLAN;
+	decoder = new_decoder();
+	session = open_sequence();
+	for (int i = 0; i < 5; i++)
+		step(&session, 0, 1);
+	pawl_paged_decoder_stats(decoder, &stats);
+	ck_assert_uint_eq(stats.counters.optimizes, 1 + 5);
+	ck_assert_uint_eq(stats.counters.builds[PAWL_REBUILD_ASKED], 4);
+}
+END_TEST
+
 START_TEST(forks_go_their_own_ways)
 {
 	struct pawl_kv_block_pool *pool = pawl_paged_decoder_pool(decoder);
@@ -481,6 +498,7 @@ pawl_paged_decoder_suite(void)
 	tcase_add_loop_test(tcase, paged_is_contiguous, 0, 6);
 	tcase_add_test(tcase, a_ragged_batch_is_each_alone);
 	tcase_add_test(tcase, plans_once_and_allocates_nothing);
+	tcase_add_test(tcase, replanning_optimizes_every_step);
 	tcase_add_test(tcase, forks_go_their_own_ways);
 	tcase_add_test(tcase, evicted_and_restored_is_never_evicted);
 	tcase_add_test(tcase, closing_frees_what_was_evicted);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 enum { MAX_REPEATS = 100, N_REPLANNED = 4, CAPACITY = 512, BLOCK = 16, N_WAYS = 4 };
+enum { N_CACHES = 8, N_SWITCHES = 1000 };
 
 static const char *const names[N_WAYS] = {
 	"contiguous, plan held",
@@ -82,6 +83,31 @@ time_round(struct way *way, int64_t n, double *seconds, struct pawl_error *err)
 	return status;
 }
 
+/*
+ * Seconds that a held plan takes to go over to another cache, among N_CACHES of one shape, each the
+ * last one's successor.  Rebuilds would be seen: they take a thousand times as long.
+ */
+static enum pawl_status
+time_switches(struct pawl_decoder *decoder, double *seconds, struct pawl_error *err)
+{
+	struct pawl_kv_cache *caches[N_CACHES - 1] = {NULL};
+	enum pawl_status status = pawl_decoder_prepare(decoder, 1, PAWL_LOGITS_LAST, NULL, err);
+	double start;
+
+	for (int i = 0; i < N_CACHES - 1 && !status; i++)
+		status = pawl_kv_cache_with_capacity(pawl_decoder_context(decoder),
+			pawl_kv_cache_shape(pawl_decoder_cache(decoder)), &caches[i], err);
+	start = pawl_seconds();
+	for (int i = 0; i < N_SWITCHES && !status; i++) {
+		pawl_decoder_swap_cache(decoder, &caches[i % (N_CACHES - 1)]);
+		status = pawl_decoder_prepare(decoder, 1, PAWL_LOGITS_LAST, NULL, err);
+	}
+	*seconds = (pawl_seconds() - start) / N_SWITCHES;
+	for (int i = 0; i < N_CACHES - 1; i++)
+		pawl_kv_cache_free(caches[i]);
+	return status;
+}
+
 static enum pawl_status
 measure(struct pawl_engine *engine, struct way *ways, int64_t n, int64_t repeats,
 	struct pawl_progress *progress, struct pawl_error *err)
@@ -104,12 +130,13 @@ measure(struct pawl_engine *engine, struct way *ways, int64_t n, int64_t repeats
 }
 
 static void
-print(const double *seconds, const double *spread)
+print(const double *seconds, const double *spread, double switching)
 {
 	printf("%-36s%14s%10s\n", "one token", "microseconds", "times");
 	for (int i = 0; i < N_WAYS; i++)
 		printf("%-36s%9.0f +- %2.0f%%%10.2f\n", names[i], 1e6 * seconds[i], 50 * spread[i],
 			seconds[i] / seconds[i / 2 * 2]);
+	printf("%-36s%11.2f\n", "a switch to another cache", 1e6 * switching);
 }
 
 enum pawl_status
@@ -117,7 +144,8 @@ pawl_bench_replan(struct pawl_engine *engine, int64_t n, int64_t repeats,
 	struct pawl_progress *progress, struct pawl_json *json, cJSON *rows, struct pawl_error *err)
 {
 	struct way ways[N_WAYS] = {{NULL}};
-	double seconds[N_WAYS], spread[N_WAYS];
+	double seconds[N_WAYS], spread[N_WAYS], switching = 0;
+	cJSON *object;
 	enum pawl_status status;
 
 	if (n > CAPACITY)
@@ -126,6 +154,8 @@ pawl_bench_replan(struct pawl_engine *engine, int64_t n, int64_t repeats,
 	status = pawl_engine_open_device(engine, err);
 	if (!status)
 		status = measure(engine, ways, n, repeats, progress, err);
+	if (!status)
+		status = time_switches(ways[0].decoder, &switching, err);
 	for (int i = 0; i < N_WAYS; i++) {
 		pawl_decoder_free(ways[i].decoder);
 		pawl_paged_decoder_free(ways[i].paged);
@@ -135,16 +165,18 @@ pawl_bench_replan(struct pawl_engine *engine, int64_t n, int64_t repeats,
 	for (int i = 0; i < N_WAYS; i++)
 		seconds[i] = pawl_median(ways[i].seconds, (int)repeats, &spread[i]);
 	if (!rows) {
-		print(seconds, spread);
+		print(seconds, spread, switching);
 		return pawl_flush_output(err);
 	}
 	for (int i = 0; i < N_WAYS; i++) {
-		cJSON *object = pawl_json_object(json, rows, NULL);
-
+		object = pawl_json_object(json, rows, NULL);
 		pawl_json_string(json, object, "way", names[i]);
 		pawl_json_real(json, object, "token_s", seconds[i]);
 		pawl_json_real(json, object, "spread", spread[i]);
 		pawl_json_real(json, object, "times", seconds[i] / seconds[i / 2 * 2]);
 	}
+	object = pawl_json_object(json, rows, NULL);
+	pawl_json_string(json, object, "way", "a switch to another cache");
+	pawl_json_real(json, object, "switch_s", switching);
 	return PAWL_OK;
 }
