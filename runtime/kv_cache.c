@@ -357,9 +357,16 @@ source_is_shared(void *ctx)
 	return pawl_kv_cache_is_shared(ctx);
 }
 
+/* A storage from elsewhere makes the location unknown, and only a whole new set makes it known. */
+static bool
+source_is_disjoint(void *ctx)
+{
+	return pawl_kv_cache_location(ctx).space != PAWL_MEMORY_UNKNOWN;
+}
+
 struct pawl_kv_rebind_source
 pawl_kv_cache_source(struct pawl_kv_cache *cache)
 {
 	return (struct pawl_kv_rebind_source){cache, source_alloc_id, source_location, source_slot,
-		source_is_shared};
+		source_is_shared, source_is_disjoint};
 }

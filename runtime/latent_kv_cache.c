@@ -268,9 +268,18 @@ source_slot(void *ctx, int32_t layer, int which)
 	return pawl_latent_kv_cache_storage(ctx, layer, which);
 }
 
+/* No storage comes from elsewhere. */
+static bool
+source_is_disjoint(void *ctx)
+{
+	(void)ctx;
+	return true;
+}
+
 struct pawl_kv_rebind_source
 pawl_latent_kv_cache_source(struct pawl_latent_kv_cache *cache)
 {
 	return (struct pawl_kv_rebind_source){
-		cache, source_alloc_id, source_location, source_slot, NULL};
+		cache, source_alloc_id, source_location, source_slot, NULL,
+		source_is_disjoint};
 }

@@ -37,17 +37,18 @@ check_slot(const struct pawl_bindings *bindings, const struct pawl_kv_binding *k
 		return false;
 	}
 	refusal->kind = compare(baked, incoming);
-	if (!refusal->kind &&
-		!pawl_location_equal(incoming->location, source->location(source->ctx))) {
+	if (!refusal->kind && !pawl_location_equal(incoming->location, refusal->incoming)) {
 		/* The source contradicts itself, so its word proves nothing. */
 		refusal->kind = PAWL_REFUSAL_RESIDENCY_DIFFERS;
 		refusal->incoming = incoming->location;
 	}
+	if (!refusal->kind)
+		return true;
 	refusal->baked_type = baked->type;
 	refusal->incoming_type = incoming->type;
 	refusal->baked_bytes = baked->n_bytes;
 	refusal->incoming_bytes = incoming->n_bytes;
-	return !refusal->kind;
+	return false;
 }
 
 static bool
@@ -56,6 +57,8 @@ check_alias(const struct pawl_kv_binding *kv, const struct pawl_kv_rebind_source
 {
 	int32_t n = kv->n_layers * kv->n_which;
 
+	if (source->is_disjoint && source->is_disjoint(source->ctx))
+		return true;
 	for (int32_t i = 1; i < n; i++)
 		for (int32_t j = 0; j < i; j++) {
 			const struct pawl_storage *a =

@@ -24,6 +24,9 @@ struct pawl_kv_rebind_source {
 	struct pawl_storage *(*slot)(void *ctx, int32_t layer, int which);
 	/* Whether somebody else reads the storages, so that they must not be written; NULL: never. */
 	bool (*is_shared)(void *ctx);
+	/* Whether all storages were allocated for this source, so that no two share memory; NULL: it is
+	 * not known and will be looked at. */
+	bool (*is_disjoint)(void *ctx);
 };
 
 enum pawl_refusal_kind {

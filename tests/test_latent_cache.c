@@ -616,7 +616,7 @@ static const struct {
 START_TEST(refusals_change_nothing)
 {
 	static const struct pawl_kv_rebind_source source = {
-		NULL, answer_alloc_id, answer_location, answer_slot, NULL};
+		NULL, answer_alloc_id, answer_location, answer_slot, NULL, NULL};
 	const char *what = refusals[_i].what;
 	struct pawl_storage *other = NULL, *before[4];
 	struct pawl_bindings *bindings = pawl_decode_session_bindings(session);

@@ -196,7 +196,7 @@ source_slot(void *ctx, int32_t layer, int which)
 }
 
 static const struct pawl_kv_rebind_source source = {
-	NULL, source_alloc_id, source_location, source_slot, NULL};
+	NULL, source_alloc_id, source_location, source_slot, NULL, NULL};
 
 static struct pawl_kv_cache *
 new_cache(void)
