@@ -66,6 +66,18 @@ tiny() {
   "$top_builddir/tests/make-tiny-gguf" "$file" "$@" || exit 99
 }
 
+# unit_suites NAME...: suites of tests/unit, whose checks are counted.
+unit_suites() {
+  for suite; do
+    CK_RUN_SUITE=$suite "$top_builddir/tests/unit" >"$dir/err" 2>&1
+    cat "$dir/err"
+    counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$dir/err")
+    # shellcheck disable=SC2086
+    set -- ${counts:-0 1 0}
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+  done
+}
+
 finish() {
   echo "$passed passed, $failed failed, $skipped skipped"
   test $failed = 0 -a $passed -gt 0

@@ -3,14 +3,7 @@
 . "$top_srcdir/tests/cli-lib.sh"
 unset PAWL_CPU
 
-for suite in cpu cpu_objects equal; do
-  CK_RUN_SUITE=$suite "$top_builddir/tests/unit" >"$dir/err" 2>&1
-  cat "$dir/err"
-  counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$dir/err")
-  # shellcheck disable=SC2086
-  set -- ${counts:-0 1 0}
-  passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
-done
+unit_suites cpu cpu_objects equal
 
 for graph in "$top_srcdir"/tests/data/plan-*.pawl; do
   tool opt --exec interp,cpu --threads 2 "$graph"

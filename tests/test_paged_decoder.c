@@ -10,6 +10,7 @@
 #include "tests/suites.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -425,6 +426,63 @@ START_TEST(options_are_checked)
 }
 END_TEST
 
+struct worker {
+	pthread_t thread;
+	struct pawl_paged_decoder *decoder;
+	unsigned seed;
+	bool ok;
+	float last[N_VOCAB];
+};
+
+/* Without assertions, which are not for threads. */
+static void *
+generate(void *arg)
+{
+	struct worker *worker = arg;
+	struct pawl_kv_session_id session;
+	const float *logits = NULL;
+
+	worker->ok = !pawl_paged_decoder_open(worker->decoder, &session, NULL);
+	for (int i = 0; i < 20 && worker->ok; i++) {
+		const struct pawl_paged_row row = {session, pawl_test_token(worker->seed, i)};
+
+		worker->ok = !pawl_paged_decoder_step(worker->decoder, &row, 1, &logits, NULL);
+	}
+	if (worker->ok)
+		memcpy(worker->last, logits, sizeof(worker->last));
+	return NULL;
+}
+
+START_TEST(threads_share_a_plan)
+{
+	struct pawl_plan_cache *plans;
+	struct worker workers[2] = {{0}};
+
+	ck_assert_int_eq(pawl_plan_cache_new(1, &plans, &err), PAWL_OK);
+	pawl_paged_decoder_free(decoder);
+	options.plans = plans;
+	options.n_threads = 2;
+	decoder = new_decoder();
+	for (unsigned i = 0; i < 2; i++) {
+		workers[i].decoder = i ? new_decoder() : decoder;
+		workers[i].seed = i;
+	}
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(
+			pthread_create(&workers[i].thread, NULL, generate, &workers[i]), 0);
+	for (int i = 0; i < 2; i++)
+		pthread_join(workers[i].thread, NULL);
+	for (unsigned i = 0; i < 2; i++) {
+		ck_assert(workers[i].ok);
+		check_logits(workers[i].last, i, 20);
+	}
+	pawl_paged_decoder_free(workers[1].decoder);
+	pawl_paged_decoder_free(decoder);
+	decoder = NULL;
+	pawl_plan_cache_free(plans);
+}
+END_TEST
+
 /* K and V of layer 0 depend on the token and its position alone. */
 START_TEST(a_shifted_prefix_is_near)
 {
@@ -505,6 +563,7 @@ pawl_paged_decoder_suite(void)
 	tcase_add_test(tcase, extending_and_cutting_is_stepping);
 	tcase_add_test(tcase, refusals_change_nothing);
 	tcase_add_test(tcase, options_are_checked);
+	tcase_add_test(tcase, threads_share_a_plan);
 	tcase_add_test(tcase, a_shifted_prefix_is_near);
 	suite_add_tcase(suite, tcase);
 	return suite;

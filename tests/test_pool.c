@@ -2,6 +2,7 @@
 
 #include "ir/debug.h"
 #include "runtime/cpu_count.h"
+#include "tests/skip.h"
 #include "tests/suites.h"
 
 #include <dirent.h>
@@ -101,6 +102,10 @@ START_TEST(forked_child_gets_workers_of_its_own)
 	int status;
 	pid_t pid;
 
+#ifdef __SANITIZE_THREAD__
+	pawl_skip("forked_child_gets_workers_of_its_own", "no threads after fork under TSan");
+	return;
+#endif
 	ck_assert_int_eq(pawl_pool_new(3, &pool, &err), PAWL_OK);
 	meet_once(pool);
 	pid = fork();

@@ -1,9 +1,9 @@
 #!/bin/sh
 # check.sh [--ci]: builds Pawl and runs its tests; the last line is "N passed, N failed,
 # N skipped".  Tests of the real model run when it is in the cache folder.  With --ci the model
-# and the packages of its float64 reference are fetched, warnings are errors, and the unit tests
-# run in two more builds: under sanitizers, and by clang.  Where llvm-config-22 is installed a
-# further build tests the kernels that LLVM 22 makes.
+# and the packages of its float64 reference are fetched, warnings are errors, the unit tests run
+# in two more builds, under sanitizers and by clang, and those with threads under ThreadSanitizer.
+# Where llvm-config-22 is installed a further build tests the kernels that LLVM 22 makes.
 set -eu
 . "$(dirname "$0")/setup-lib.sh"
 
@@ -53,9 +53,11 @@ PAWL_TEST_MODEL=$model run_tests "$root/build" check-model
 if [ -n "$ci" ]; then
   build "$root/build-sanitize" --enable-werror --enable-sanitize=address,undefined
   run_tests "$root/build-sanitize" check TESTS=tests/unit
+  build "$root/build-threads" --enable-werror --enable-sanitize=thread
+  run_tests "$root/build-threads" check TESTS=tests/threads.sh
   build "$root/build-clang" --enable-werror CC=clang-19
   run_tests "$root/build-clang" check TESTS=tests/unit
-  directories="$directories $root/build-sanitize $root/build-clang $root/build-llvm-22"
+  directories="$directories $root/build-sanitize $root/build-threads $root/build-clang $root/build-llvm-22"
   if command -v llvm-config-22 >/dev/null; then
     build "$root/build-llvm-22" --enable-werror --with-llvm=llvm-config-22
     run_tests "$root/build-llvm-22" check TESTS=tests/kernels.sh
