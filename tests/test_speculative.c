@@ -373,8 +373,12 @@ START_TEST(misuse_is_refused)
 			PAWL_INVALID_ARGUMENT);
 	ck_assert_int_eq(
 		pawl_speculative_new(&target, &proposer, 1, 0, &none, &err), PAWL_INVALID_ARGUMENT);
-	ck_assert_int_eq(pawl_speculative_new(&target, &proposer, 1, INT64_MAX, &none, &err),
-		PAWL_OUT_OF_MEMORY);
+	for (int64_t i = 0; i < 2; i++) {
+		pawl_memory_fail_after(i);
+		ck_assert_int_eq(pawl_speculative_new(&target, &proposer, 1, 64, &none, &err),
+			PAWL_OUT_OF_MEMORY);
+	}
+	pawl_memory_fail_after(-1);
 
 	ck_assert_int_eq(pawl_speculative_new(&target, &proposer, 1, 20, &none, &err), PAWL_OK);
 	ck_assert_int_eq(
