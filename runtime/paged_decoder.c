@@ -134,6 +134,18 @@ pawl_paged_decoder_free(struct pawl_paged_decoder *d)
 	pawl_memory_free(d);
 }
 
+const struct pawl_paged_options *
+pawl_paged_decoder_options(const struct pawl_paged_decoder *d)
+{
+	return &d->options;
+}
+
+int64_t
+pawl_paged_decoder_n_vocab(const struct pawl_paged_decoder *d)
+{
+	return d->source.n_vocab;
+}
+
 struct pawl_kv_block_pool *
 pawl_paged_decoder_pool(struct pawl_paged_decoder *d)
 {
@@ -392,35 +404,59 @@ pawl_paged_decoder_has_room(
 	return !check_room(d, &lot, NULL);
 }
 
-int64_t
-pawl_paged_decoder_n_vocab(const struct pawl_paged_decoder *d)
+/* The ids must have been checked. */
+static enum pawl_status
+feed(struct pawl_paged_decoder *d, struct pawl_kv_session_id session, const uint32_t *tokens,
+	int64_t n, int64_t *taken, struct pawl_error *err)
 {
-	return d->source.n_vocab;
+	int64_t chunk = d->options.prefill_chunk;
+	bool is_chunk = chunk > 1 && n > chunk / 4;
+	struct lot lot = {
+		.sessions = {session},
+		.n = 1,
+		.each = !is_chunk ? 1 : n < chunk ? n : chunk,
+		.tokens = tokens,
+		.kind = {is_chunk ? chunk : 1, 1, is_chunk ? PAWL_LOGITS_NONE : PAWL_LOGITS_ALL},
+	};
+	enum pawl_status status = run_lot(d, &lot, NULL, err);
+
+	if (!status)
+		*taken = lot.each;
+	return status;
+}
+
+enum pawl_status
+pawl_paged_decoder_feed(struct pawl_paged_decoder *d, struct pawl_kv_session_id session,
+	const uint32_t *tokens, int64_t n, int64_t *taken, struct pawl_error *err)
+{
+	enum pawl_status status = check_tokens(d, tokens, n, err);
+
+	return status ? status : feed(d, session, tokens, n, taken, err);
 }
 
 enum pawl_status
 pawl_paged_decoder_prefill(struct pawl_paged_decoder *d, struct pawl_kv_session_id session,
 	const uint32_t *tokens, int64_t n, const float **logits, struct pawl_error *err)
 {
-	int64_t chunk = d->options.prefill_chunk, take;
 	struct lot all = {.sessions = {session}, .n = 1, .each = n};
 	enum pawl_status status = check_tokens(d, tokens, n, err);
+	int64_t take;
 
 	if (!status)
 		status = check_room(d, &all, err);
 	if (status)
 		return status;
-	for (int64_t done = 0; done < n && !status; done += take) {
-		int64_t left = n - done - 1; /* the last token brings the logits */
-		bool is_chunk = chunk > 1 && left > chunk / 4;
-		struct lot lot = {.sessions = {session}, .n = 1, .tokens = tokens + done};
+	/* The last token brings the logits. */
+	for (int64_t done = 0; done < n - 1 && !status; done += take)
+		status = feed(d, session, tokens + done, n - 1 - done, &take, err);
+	if (!status) {
+		struct lot last = {.sessions = {session},
+			.n = 1,
+			.each = 1,
+			.tokens = tokens + n - 1,
+			.kind = {1, 1, PAWL_LOGITS_ALL}};
 
-		take = !is_chunk ? 1 : left < chunk ? left : chunk;
-		lot.each = take;
-		lot.kind.seq = is_chunk ? chunk : 1;
-		lot.kind.n_sequences = 1;
-		lot.kind.logits = is_chunk ? PAWL_LOGITS_NONE : PAWL_LOGITS_ALL;
-		status = run_lot(d, &lot, is_chunk ? NULL : logits, err);
+		status = run_lot(d, &last, logits, err);
 	}
 	if (status)
 		take_back(d, &all, 1);

@@ -51,6 +51,10 @@ enum pawl_status pawl_paged_decoder_new(const struct pawl_model_source *source,
 /* NULL is allowed. */
 void pawl_paged_decoder_free(struct pawl_paged_decoder *decoder);
 
+/* As given, with the chunk that was chosen. */
+const struct pawl_paged_options *pawl_paged_decoder_options(
+	const struct pawl_paged_decoder *decoder);
+
 /*
  * For what moves no bytes: lengths, sharing (splice, prefixes), truncate.  Not for append, eviction,
  * restoring and copies, nor to close a session that has evicted blocks.
@@ -86,6 +90,14 @@ enum pawl_status pawl_paged_decoder_step(struct pawl_paged_decoder *decoder,
  */
 enum pawl_status pawl_paged_decoder_prefill(struct pawl_paged_decoder *decoder,
 	struct pawl_kv_session_id session, const uint32_t *tokens, int64_t n, const float **logits,
+	struct pawl_error *err);
+
+/*
+ * Appends the first *taken of n >= 1 tokens in one run without logits, for a prompt that goes piece
+ * by piece beside other work: a chunk of them, or one where few are left.
+ */
+enum pawl_status pawl_paged_decoder_feed(struct pawl_paged_decoder *decoder,
+	struct pawl_kv_session_id session, const uint32_t *tokens, int64_t n, int64_t *taken,
 	struct pawl_error *err);
 
 /*

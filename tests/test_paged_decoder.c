@@ -353,6 +353,35 @@ START_TEST(extending_and_cutting_is_stepping)
 }
 END_TEST
 
+START_TEST(feeding_piece_by_piece_is_prefilling)
+{
+	struct pawl_kv_session_id fed = open_sequence(), other = open_sequence();
+	int64_t n = 29, taken = 0, first = 0;
+	uint32_t tokens[29];
+
+	for (int64_t i = 0; i < n; i++)
+		tokens[i] = pawl_test_token(0, i);
+	for (int64_t done = 0; done < n; done += taken) {
+		taken = 0;
+		ck_assert_msg(pawl_paged_decoder_feed(decoder, fed, tokens + done, n - done, &taken,
+				      &err) == PAWL_OK,
+			"%s", err.text);
+		/* Chunks of 8, then what is less than a quarter of one. */
+		ck_assert_int_eq(taken, n - done > 8 ? 8 : n - done > 2 ? n - done : 1);
+		ck_assert_int_eq(length_of(fed), done + taken);
+		if (!first++)
+			prefill(other, 1, 11); /* between the pieces */
+	}
+	step(&fed, 0, 1);
+	ck_assert_int_eq(pawl_paged_decoder_feed(decoder, fed, tokens, 0, &taken, &err),
+		PAWL_INVALID_ARGUMENT);
+	tokens[3] = N_VOCAB;
+	ck_assert_int_eq(pawl_paged_decoder_feed(decoder, fed, tokens, 4, &taken, &err),
+		PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(length_of(fed), n + 1);
+}
+END_TEST
+
 static void
 check_refused(enum pawl_status want, const struct pawl_paged_row *rows, int64_t n, const char *text)
 {
@@ -561,6 +590,7 @@ pawl_paged_decoder_suite(void)
 	tcase_add_test(tcase, evicted_and_restored_is_never_evicted);
 	tcase_add_test(tcase, closing_frees_what_was_evicted);
 	tcase_add_test(tcase, extending_and_cutting_is_stepping);
+	tcase_add_test(tcase, feeding_piece_by_piece_is_prefilling);
 	tcase_add_test(tcase, refusals_change_nothing);
 	tcase_add_test(tcase, options_are_checked);
 	tcase_add_test(tcase, threads_share_a_plan);
