@@ -33,6 +33,14 @@ pawl_kv_object_id_new(void)
 }
 
 uint64_t
+pawl_request_id_new(void)
+{
+	static _Atomic uint64_t last;
+
+	return next(&last);
+}
+
+uint64_t
 pawl_device_id_new(void)
 {
 	static _Atomic uint64_t last;

@@ -23,6 +23,9 @@ struct pawl_kv_alloc_id pawl_kv_alloc_id_new(void);
 /* Of what lives in a KV block pool: sessions, handles, copies and prefixes share one counter. */
 uint64_t pawl_kv_object_id_new(void);
 
+/* Of a request to a scheduler. */
+uint64_t pawl_request_id_new(void);
+
 /* Of an opened target. */
 uint64_t pawl_device_id_new(void);
 
