@@ -1,10 +1,8 @@
 #include "tests/tiny_model.h"
 
-#include "codegen/tensor.h"
 #include "ir/build.h"
-#include "ir/trig.h"
 #include "models/decode_graph.h"
-#include "tests/tensors.h"
+#include "tests/tiny_weights.h"
 
 #include <check.h>
 #include <math.h>
@@ -13,19 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_WEIGHTS = 256 };
-
-struct tiny_weight {
-	char name[48];
-	struct pawl_weight weight;
-	void *bytes;
-};
-
 struct pawl_tiny_model {
 	struct pawl_tiny_options o;
 	struct pawl_model_source source;
-	struct tiny_weight weights[MAX_WEIGHTS];
-	int n_weights;
+	struct pawl_tiny_weights weights;
 	atomic_int n_drops, n_graphs; /* sources are called from several threads */
 };
 
@@ -43,29 +32,6 @@ pawl_tiny_defaults(void)
 		.dtype = PAWL_DTYPE_F32,
 		.k_layout = PAWL_LAYOUT_K16,
 	};
-}
-
-static void
-add_weight(struct pawl_tiny_model *m, const char *name, enum pawl_dtype dtype, int rank, int64_t n,
-	int64_t k, double middle, double most)
-{
-	struct tiny_weight *w = &m->weights[m->n_weights++];
-	const int64_t dims[2] = {n, k};
-	struct pawl_tensor t;
-	int64_t bytes;
-
-	ck_assert_int_lt(m->n_weights, MAX_WEIGHTS);
-	ck_assert_int_eq(
-		pawl_tensor_init(&t, dtype, PAWL_LAYOUT_ROWS, false, rank, dims, &bytes, NULL),
-		PAWL_OK);
-	t.data = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
-	ck_assert_ptr_nonnull(t.data);
-	pawl_test_fill(&t, most);
-	for (int64_t i = 0; middle != 0 && i < n; i++)
-		pawl_test_set(&t, i, middle + pawl_test_get(&t, i));
-	snprintf(w->name, sizeof(w->name), "%s", name);
-	w->bytes = t.data;
-	w->weight = (struct pawl_weight){t.data, bytes, dtype, rank, {n, k}};
 }
 
 static void
@@ -88,12 +54,13 @@ add_layer(struct pawl_tiny_model *m, int layer)
 
 	for (size_t i = 0; i < sizeof(matrices) / sizeof(matrices[0]); i++) {
 		snprintf(name, sizeof(name), "blk.%d.%s.weight", layer, matrices[i].what);
-		add_weight(m, name, o->dtype, 2, matrices[i].n, matrices[i].k, 0, 0.3);
+		pawl_tiny_weights_add(&m->weights, name, o->dtype, 2,
+			(const int64_t[]){matrices[i].n, matrices[i].k}, 0, 0.3);
 	}
 	snprintf(name, sizeof(name), "blk.%d.attn_norm.weight", layer);
-	add_weight(m, name, PAWL_DTYPE_F32, 1, o->n_embd, 1, 1.0, 0.2);
+	pawl_tiny_weights_add(&m->weights, name, PAWL_DTYPE_F32, 1, &o->n_embd, 1.0, 0.2);
 	snprintf(name, sizeof(name), "blk.%d.ffn_norm.weight", layer);
-	add_weight(m, name, PAWL_DTYPE_F32, 1, o->n_embd, 1, 1.0, 0.2);
+	pawl_tiny_weights_add(&m->weights, name, PAWL_DTYPE_F32, 1, &o->n_embd, 1.0, 0.2);
 }
 
 static enum pawl_status
@@ -101,12 +68,7 @@ find_weight(void *ctx, const char *name, struct pawl_weight *out, struct pawl_er
 {
 	const struct pawl_tiny_model *m = ctx;
 
-	for (int i = 0; i < m->n_weights; i++)
-		if (!strcmp(m->weights[i].name, name)) {
-			*out = m->weights[i].weight;
-			return PAWL_OK;
-		}
-	return pawl_fail(err, PAWL_INVALID_ARGUMENT, "the tiny model has no %s", name);
+	return pawl_tiny_weights_find(&m->weights, name, out, err);
 }
 
 static void
@@ -116,23 +78,6 @@ drop_weight(void *ctx, const void *bytes, int64_t n_bytes)
 
 	(void)bytes;
 	m->n_drops += n_bytes > 0;
-}
-
-/* width <= 128.  No assertion here: it would allocate, which tests/alloc_free.c counts. */
-static void
-rope(void *ctx, int64_t position, int64_t width, float *cos, float *sin)
-{
-	double frequency[64] = {0};
-	float c[64], s[64];
-
-	(void)ctx;
-	for (int64_t i = 0; i < width / 2; i++)
-		frequency[i] = pawl_rope_frequency(10000.0, i, width);
-	pawl_rope_row(position, frequency, width / 2, c, s);
-	for (int64_t i = 0; i < width; i++) {
-		cos[i] = c[i / 2];
-		sin[i] = s[i / 2];
-	}
 }
 
 /* Graphs. */
@@ -291,9 +236,9 @@ fingerprint(void *ctx)
 	const struct pawl_tiny_model *m = ctx;
 	struct pawl_shape_key key = PAWL_SHAPE_KEY_INIT;
 
-	for (int i = 0; i < m->n_weights; i++)
-		pawl_shape_key_bytes(
-			&key, m->weights[i].bytes, (size_t)m->weights[i].weight.n_bytes);
+	for (int i = 0; i < m->weights.n; i++)
+		pawl_shape_key_bytes(&key, m->weights.items[i].bytes,
+			(size_t)m->weights.items[i].weight.n_bytes);
 	return key.value;
 }
 
@@ -317,7 +262,7 @@ make_source(struct pawl_tiny_model *m)
 	m->source.rope_width = m->o.head_dim;
 	m->source.rope_pairs = PAWL_PAIRS_ADJACENT;
 	m->source.build = build;
-	m->source.rope = rope;
+	m->source.rope = pawl_tiny_rope;
 	m->source.fingerprint = fingerprint;
 }
 
@@ -328,9 +273,10 @@ pawl_tiny_model_new(const struct pawl_tiny_options *options)
 
 	ck_assert_ptr_nonnull(m);
 	m->o = *options;
-	add_weight(m, "token_embd.weight", options->dtype, 2, options->n_vocab, options->n_embd, 0,
-		1.0);
-	add_weight(m, "output_norm.weight", PAWL_DTYPE_F32, 1, options->n_embd, 1, 1.0, 0.2);
+	pawl_tiny_weights_add(&m->weights, "token_embd.weight", options->dtype, 2,
+		(const int64_t[]){options->n_vocab, options->n_embd}, 0, 1.0);
+	pawl_tiny_weights_add(&m->weights, "output_norm.weight", PAWL_DTYPE_F32, 1,
+		&options->n_embd, 1.0, 0.2);
 	for (int i = 0; i < options->n_layers; i++)
 		add_layer(m, i);
 	make_source(m);
@@ -347,14 +293,7 @@ pawl_tiny_model_twin(const struct pawl_tiny_model *model, const struct pawl_tiny
 	m->o = *options;
 	m->n_drops = 0;
 	m->n_graphs = 0;
-	for (int i = 0; i < m->n_weights; i++) {
-		struct pawl_weight *w = &m->weights[i].weight;
-
-		m->weights[i].bytes = aligned_alloc(64, (size_t)(w->n_bytes + 63) / 64 * 64);
-		ck_assert_ptr_nonnull(m->weights[i].bytes);
-		memcpy(m->weights[i].bytes, w->bytes, (size_t)w->n_bytes);
-		w->bytes = m->weights[i].bytes;
-	}
+	pawl_tiny_weights_own(&m->weights);
 	make_source(m);
 	return m;
 }
@@ -363,8 +302,7 @@ void
 pawl_tiny_model_free(struct pawl_tiny_model *m)
 {
 	pawl_weights_unref(m->source.weights);
-	for (int i = 0; i < m->n_weights; i++)
-		free(m->weights[i].bytes);
+	pawl_tiny_weights_release(&m->weights);
 	free(m);
 }
 
