@@ -6,7 +6,7 @@ check "help names the commands" grep -q '^  pawl detokenize ' "$dir/out"
 succeeds "version" --version
 check "one line of version" grep -q '^pawl [0-9.]*, build .' "$dir/out"
 
-commands="run eval tokenize detokenize plan opt bench info"
+commands="run eval tokenize detokenize plan opt bench simulate info"
 for command in $commands; do
   succeeds "help of $command" $command --help
   check "usage of $command" grep -q "^usage: pawl $command " "$dir/out"
@@ -15,7 +15,7 @@ for command in $commands; do
   refused 2 "^pawl $command: there is no option -X " $command -X
   refused 2 "one word too many" $command a b c
   test $command = opt || refused 2 "^pawl $command: no " $command
-  refused 2 "^pawl $command: [A-Z|]*\(FILE.pawl\)*: an empty value " $command ""
+  refused 2 "^pawl $command: [A-Z|]*\( REQUESTS.jsonl\|FILE.pawl\)*: an empty value " $command ""
 done
 
 refused 2 '^pawl: no command given'
