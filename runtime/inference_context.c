@@ -211,28 +211,94 @@ run_once(struct pawl_inference_context *context, struct pawl_bindings *bindings,
 	return status;
 }
 
-enum pawl_status
-pawl_realize_many(struct pawl_inference_context *context, const struct pawl_graph *graph,
+/* Memory for the host's copy of each output below n_host that is not made for this run anyway. */
+static enum pawl_status
+make_copies(const struct pawl_plan *plan, int32_t n_host, struct pawl_storage **outs,
+	struct pawl_error *err)
+{
+	enum pawl_status status = PAWL_OK;
+
+	for (int32_t i = 0; i < plan->program->n_outputs; i++)
+		outs[i] = NULL;
+	for (int32_t i = 0; i < n_host && !status; i++) {
+		int32_t slot = plan->program->outputs[i];
+
+		if (plan->program->slots[slot].role != PAWL_SLOT_OUTPUT)
+			status = pawl_storage_new(&plan->types[slot], &outs[i], err);
+	}
+	return status;
+}
+
+static void
+take_outputs(const struct pawl_bindings *bindings, struct pawl_storage **outs)
+{
+	const struct pawl_program *program = pawl_bindings_plan(bindings)->program;
+
+	for (int32_t i = 0; i < program->n_outputs; i++) {
+		struct pawl_storage *storage = pawl_bindings_storage(bindings, program->outputs[i]);
+
+		if (outs[i])
+			memcpy(outs[i]->bytes, storage->bytes, (size_t)outs[i]->n_bytes);
+		else
+			outs[i] = pawl_storage_ref(storage);
+	}
+}
+
+static enum pawl_status
+run_plan(struct pawl_inference_context *context, struct pawl_plan *plan, int32_t n_host,
+	const int64_t *symbols, struct pawl_storage **outs, struct pawl_error *err)
+{
+	struct pawl_bindings *bindings;
+	enum pawl_status status = pawl_bindings_new_with_outputs(
+		plan, pawl_inference_context_team(context), &bindings, err);
+
+	if (status)
+		return status;
+	status = make_copies(plan, n_host, outs, err);
+	if (!status)
+		status = run_once(context, bindings, symbols, err);
+	if (!status)
+		take_outputs(bindings, outs);
+	for (int32_t i = 0; i < n_host && status; i++)
+		pawl_storage_unref(outs[i]);
+	pawl_bindings_free(bindings);
+	return status;
+}
+
+static enum pawl_status
+realize(struct pawl_inference_context *context, const struct pawl_graph *graph, int32_t n_host,
 	const int64_t *symbols, struct pawl_storage **outs, struct pawl_error *err)
 {
 	struct pawl_plan_options options = {.counters = &context->counters};
-	struct pawl_bindings *bindings;
 	struct pawl_plan *plan;
 	enum pawl_status status = pawl_plan_build(graph, context->device, &options, &plan, err);
 
 	if (status)
 		return status;
-	status = pawl_bindings_new_with_outputs(
-		plan, pawl_inference_context_team(context), &bindings, err);
-	if (!status) {
-		status = run_once(context, bindings, symbols, err);
-		for (int32_t i = 0; i < plan->program->n_outputs && !status; i++)
-			outs[i] = pawl_storage_ref(
-				pawl_bindings_storage(bindings, plan->program->outputs[i]));
-		pawl_bindings_free(bindings);
-	}
+	status = run_plan(context, plan, n_host, symbols, outs, err);
 	pawl_plan_unref(plan);
 	return status;
+}
+
+enum pawl_status
+pawl_realize_many(struct pawl_inference_context *context, const struct pawl_graph *graph,
+	const int64_t *symbols, struct pawl_storage **outs, struct pawl_error *err)
+{
+	return realize(context, graph, 0, symbols, outs, err);
+}
+
+enum pawl_status
+pawl_realize_split(struct pawl_inference_context *context, const struct pawl_graph *graph,
+	int32_t n_host, const int64_t *symbols, struct pawl_storage **outs, struct pawl_error *err)
+{
+	if (n_host < 0 || n_host > graph->n_outputs)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"graph %s has %d outputs, %d are wanted on the host",
+			graph->name ? graph->name : "?", graph->n_outputs, n_host);
+	if (n_host && context->device->location.space != PAWL_MEMORY_HOST)
+		return pawl_fail(err, PAWL_UNSUPPORTED, "outputs of this device cannot be brought "
+							"to the host");
+	return realize(context, graph, n_host, symbols, outs, err);
 }
 
 enum pawl_status

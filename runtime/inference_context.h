@@ -45,7 +45,15 @@ void pawl_inference_context_clear_persistent(struct pawl_inference_context *cont
 enum pawl_status pawl_realize_many(struct pawl_inference_context *context,
 	const struct pawl_graph *graph, const int64_t *symbols, struct pawl_storage **outs,
 	struct pawl_error *err);
-/* The same for a graph of one output. */
+/*
+ * The same, but the first n_host outputs are in host memory and nobody else's: state that is an
+ * output is copied.  The others lie where the device has them.  PAWL_INVALID_ARGUMENT when there are
+ * fewer than n_host, PAWL_UNSUPPORTED when the device does not work on host memory.
+ */
+enum pawl_status pawl_realize_split(struct pawl_inference_context *context,
+	const struct pawl_graph *graph, int32_t n_host, const int64_t *symbols,
+	struct pawl_storage **outs, struct pawl_error *err);
+/* As pawl_realize_many for a graph of one output. */
 enum pawl_status pawl_realize_one(struct pawl_inference_context *context,
 	const struct pawl_graph *graph, const int64_t *symbols, struct pawl_storage **out,
 	struct pawl_error *err);

@@ -2,10 +2,14 @@
 #include "runtime/inference_context.h"
 
 #include "ir/build.h"
+#include "ir/print.h"
+#include "runtime/memory.h"
 #include "tests/decoding.h"
 #include "tests/suites.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static struct pawl_inference_context *context;
 static struct pawl_graph *graph;
@@ -178,21 +182,26 @@ START_TEST(storages_of_another_type)
 }
 END_TEST
 
+static struct pawl_node *
+write_at_cached_len(void)
+{
+	struct pawl_attrs attrs = pawl_attrs_default();
+	struct pawl_node *in[2] = {
+		constant(PAWL_ROLE_KV, "x", 8), constant(PAWL_ROLE_DATA, "s", 1)};
+
+	attrs.axis = 0;
+	attrs.sym = pawl_graph_add_symbol(graph, "cached_len", 0, 7, 1);
+	return pawl_build(graph, PAWL_OP_WRITE_SLICE, NULL, in, 2, &attrs, NULL);
+}
+
 /* A write whose start is a symbol, as the ancestor's hosts without an offset buffer do it. */
 START_TEST(symbols)
 {
-	struct pawl_attrs attrs = pawl_attrs_default();
-	struct pawl_node *in[2], *y;
 	struct pawl_storage *out, *state;
 	int64_t start;
 	float *x;
 
-	attrs.axis = 0;
-	attrs.sym = pawl_graph_add_symbol(graph, "cached_len", 0, 7, 1);
-	in[0] = constant(PAWL_ROLE_KV, "x", 8);
-	in[1] = constant(PAWL_ROLE_DATA, "s", 1);
-	y = pawl_build(graph, PAWL_OP_WRITE_SLICE, NULL, in, 2, &attrs, NULL);
-	pawl_graph_add_output(graph, y);
+	pawl_graph_add_output(graph, write_at_cached_len());
 	ck_assert_str_eq(graph->error.text, "");
 	state = insert("x", 8, 1, 2);
 	x = state->bytes;
@@ -256,6 +265,159 @@ START_TEST(rows_by_index)
 }
 END_TEST
 
+START_TEST(host_outputs_are_nobody_elses)
+{
+	struct pawl_node *x = constant(PAWL_ROLE_KV, "x", 2), *s = constant(PAWL_ROLE_DATA, "s", 2);
+	struct pawl_node *y = pawl_build_write_slice(graph, x, s, NULL, -1, NULL);
+	struct pawl_storage *outs[3], *state;
+
+	pawl_graph_add_output(graph, y);
+	pawl_graph_add_output(graph, pawl_build_unary(graph, PAWL_OP_NEG, y));
+	pawl_graph_add_output(graph, y);
+	ck_assert_str_eq(graph->error.text, "");
+	state = insert("x", 2, 1, 2);
+	insert("s", 2, 99, 98);
+	for (int32_t bad = -1; bad <= 4; bad += 5) {
+		ck_assert_int_eq(pawl_realize_split(context, graph, bad, NULL, outs, &err),
+			PAWL_INVALID_ARGUMENT);
+		ck_assert_ptr_nonnull(strstr(err.text, "graph test has 3 outputs, "));
+	}
+	ck_assert_float_eq(((float *)state->bytes)[0], 1);
+	for (int32_t n_host = 0; n_host <= 3; n_host++) {
+		ck_assert_int_eq(
+			pawl_realize_split(context, graph, n_host, NULL, outs, &err), PAWL_OK);
+		for (int32_t i = 0; i < 3; i++) {
+			ck_assert_float_eq(((float *)outs[i]->bytes)[1], i == 1 ? -98 : 98);
+			ck_assert_int_eq(
+				pawl_storage_overlaps(outs[i], state), i != 1 && i >= n_host);
+			pawl_storage_unref(outs[i]);
+		}
+	}
+	/* Memory for the copies is found before anything is written. */
+	insert("s", 2, 7, 7);
+	for (int n = 0;; n++) {
+		enum pawl_status status;
+
+		pawl_memory_fail_after(n);
+		status = pawl_realize_split(context, graph, 3, NULL, outs, &err);
+		pawl_memory_fail_after(-1);
+		if (!status)
+			break;
+		ck_assert_int_eq(status, PAWL_OUT_OF_MEMORY);
+		ck_assert_float_eq(((float *)state->bytes)[0], 99);
+	}
+	ck_assert_float_eq(((float *)state->bytes)[0], 7);
+	for (int i = 0; i < 3; i++)
+		pawl_storage_unref(outs[i]);
+}
+END_TEST
+
+static struct pawl_bindings *
+bind_all(struct pawl_plan *plan)
+{
+	struct pawl_bindings *bindings;
+
+	ck_assert_int_eq(pawl_bindings_new(
+				 plan, pawl_inference_context_team(context), &bindings, &err),
+		PAWL_OK);
+	for (int32_t i = 0; i < plan->program->n_slots; i++) {
+		const char *name = plan->program->slots[i].name;
+		struct pawl_storage *storage = pawl_inference_context_get(context, name);
+
+		if (storage)
+			ck_assert_int_eq(
+				pawl_bindings_bind(bindings, i, storage, &err), PAWL_OK);
+	}
+	return bindings;
+}
+
+START_TEST(no_symbols_and_an_empty_env_are_the_same)
+{
+	const struct pawl_plan_options options = {0};
+	struct pawl_bindings *bindings;
+	struct pawl_symenv empty;
+	struct pawl_plan *plan;
+	float without[2];
+
+	pawl_graph_add_output(
+		graph, pawl_build_unary(graph, PAWL_OP_EXP, constant(PAWL_ROLE_DATA, "a", 2)));
+	insert("a", 2, 0.3f, -4);
+	ck_assert_int_eq(
+		pawl_plan_build(graph, pawl_test_device(), &options, &plan, &err), PAWL_OK);
+	bindings = bind_all(plan);
+	ck_assert_int_eq(pawl_symenv_init(&empty, plan->program->symbols, 0, &err), PAWL_OK);
+	ck_assert_int_eq(pawl_bindings_run(bindings, NULL, NULL, &err), PAWL_OK);
+	memcpy(without, pawl_bindings_output(bindings, 0, NULL), sizeof(without));
+	ck_assert_float_gt(without[0], 1);
+	ck_assert_int_eq(pawl_bindings_run(bindings, &empty, NULL, &err), PAWL_OK);
+	ck_assert_mem_eq(pawl_bindings_output(bindings, 0, NULL), without, sizeof(without));
+	pawl_symenv_release(&empty);
+	pawl_bindings_free(bindings);
+	pawl_plan_unref(plan);
+}
+END_TEST
+
+/* A held plan freezes no offset: each run writes where its own symbol says. */
+START_TEST(a_held_plan_follows_its_symbol)
+{
+	const struct pawl_plan_options options = {0};
+	struct pawl_bindings *bindings;
+	struct pawl_storage *state, *slab;
+	struct pawl_symenv env;
+	struct pawl_plan *plan;
+	const float *x;
+
+	pawl_graph_add_output(graph, write_at_cached_len());
+	ck_assert_str_eq(graph->error.text, "");
+	state = insert("x", 8, 0, 0);
+	slab = insert("s", 1, 0, 0);
+	x = state->bytes;
+	ck_assert_int_eq(
+		pawl_plan_build(graph, pawl_test_device(), &options, &plan, &err), PAWL_OK);
+	bindings = bind_all(plan);
+	ck_assert_int_eq(pawl_symenv_init(&env, plan->program->symbols, 1, &err), PAWL_OK);
+	for (int step = 0; step < 3; step++) {
+		static const int64_t places[] = {3, 6, 1};
+
+		*(float *)slab->bytes = (float)(step + 1);
+		pawl_symenv_clear(&env);
+		ck_assert_int_eq(pawl_symenv_bind(&env, 0, places[step], &err), PAWL_OK);
+		ck_assert_int_eq(pawl_bindings_run(bindings, &env, NULL, &err), PAWL_OK);
+	}
+	for (int i = 0; i < 8; i++)
+		ck_assert_float_eq(x[i], (float)(i == 3 ? 1 : i == 6 ? 2 : i == 1 ? 3 : 0));
+	pawl_symenv_release(&env);
+	pawl_bindings_free(bindings);
+	pawl_plan_unref(plan);
+}
+END_TEST
+
+/* What is built again is built from the same graph: nothing piles up in it. */
+START_TEST(building_leaves_the_graph_alone)
+{
+	const struct pawl_plan_options options = {0};
+	char *before, *after;
+	int32_t n_steps = 0;
+
+	pawl_graph_add_output(graph, write_at_cached_len());
+	before = pawl_print(graph, NULL);
+	for (int i = 0; i < 4; i++) {
+		struct pawl_plan *plan;
+
+		ck_assert_int_eq(pawl_plan_build(graph, pawl_test_device(), &options, &plan, &err),
+			PAWL_OK);
+		ck_assert(i == 0 || plan->program->n_steps == n_steps);
+		n_steps = plan->program->n_steps;
+		pawl_plan_unref(plan);
+		after = pawl_print(graph, NULL);
+		ck_assert_str_eq(before, after);
+		free(after);
+	}
+	ck_assert_int_gt(n_steps, 0);
+	free(before);
+}
+END_TEST
+
 Suite *
 pawl_context_suite(void)
 {
@@ -270,6 +432,10 @@ pawl_context_suite(void)
 	tcase_add_test(tcase, storages_of_another_type);
 	tcase_add_test(tcase, symbols);
 	tcase_add_test(tcase, rows_by_index);
+	tcase_add_test(tcase, host_outputs_are_nobody_elses);
+	tcase_add_test(tcase, no_symbols_and_an_empty_env_are_the_same);
+	tcase_add_test(tcase, a_held_plan_follows_its_symbol);
+	tcase_add_test(tcase, building_leaves_the_graph_alone);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
