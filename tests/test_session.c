@@ -267,6 +267,36 @@ START_TEST(a_refused_session_is_freed_after_the_callback)
 }
 END_TEST
 
+static struct pawl_kv_alloc_id
+another_id(void *ctx)
+{
+	(void)ctx;
+	return pawl_kv_alloc_id_new();
+}
+
+/* Identities are compared, never addresses: the very same storages under another id. */
+START_TEST(the_same_addresses_are_not_the_same_cache)
+{
+	struct pawl_kv_cache *cache = pawl_decoder_cache(decoder);
+	struct pawl_plan *plan = plan_of_step();
+	struct pawl_decode_session *session = session_on(plan, cache);
+	struct pawl_kv_rebind_source source = pawl_kv_cache_source(cache);
+	struct watch watch = {.session = &session};
+	struct pawl_counters counters = {0};
+	struct pawl_disposition what;
+
+	source.alloc_id = another_id;
+	pawl_decode_session_refresh(&session, &plan->key, &source,
+		(struct pawl_invalidate){watch_it, &watch}, &counters, &what);
+	ck_assert_int_eq(what.verdict.validity, PAWL_ALLOCATION_CHANGED);
+	ck_assert_int_eq(what.kind, PAWL_SESSION_REBOUND);
+	ck_assert_int_eq(watch.n_calls, 1);
+	ck_assert_uint_ne(pawl_decode_session_alloc_id(session).value,
+		pawl_kv_cache_alloc_id(cache).value);
+	pawl_decode_session_free(session);
+}
+END_TEST
+
 START_TEST(sessions_refuse_caches_of_another_geometry)
 {
 	struct pawl_plan *plan = plan_of_step();
@@ -375,6 +405,7 @@ pawl_session_suite(void)
 	tcase_add_test(tcase, a_cleared_cache_fits_no_plan);
 	tcase_add_test(tcase, refresh_tells_before_it_touches);
 	tcase_add_test(tcase, a_refused_session_is_freed_after_the_callback);
+	tcase_add_test(tcase, the_same_addresses_are_not_the_same_cache);
 	tcase_add_test(tcase, sessions_refuse_caches_of_another_geometry);
 	tcase_add_test(tcase, sessions_refuse_a_key_that_is_not_the_graphs);
 	tcase_add_test(tcase, a_plan_outlives_who_made_it);

@@ -217,6 +217,39 @@ START_TEST(offered_bytes_are_read_once)
 }
 END_TEST
 
+/* A failed run leaves nothing of its data for the next one. */
+START_TEST(offers_of_a_failed_run_are_forgotten)
+{
+	const struct pawl_model_source *source = pawl_tiny_model_source(model);
+	struct pawl_decode_session *session =
+		session_on(plan_of_step(), pawl_decoder_cache(decoder));
+	struct pawl_token_buffers buffers;
+	struct pawl_token_data data;
+	struct pawl_counters counters = {0};
+	int64_t beyond = 64;
+	uint32_t token = 7;
+	float *logits;
+
+	ck_assert_int_eq(pawl_token_buffers_init(&buffers, session, &err), PAWL_OK);
+	ck_assert_int_eq(
+		pawl_token_buffers_fill(&buffers, source, &token, 1, 0, &data, &err), PAWL_OK);
+	ck_assert_int_eq(pawl_decode_session_realize(session, &data, &buffers.env, &counters, &err),
+		PAWL_OK);
+	logits = pawl_test_keep(decoder, pawl_decode_session_output(session, 0, NULL));
+	buffers.ids[0] = 8;
+	data.offset = &beyond;
+	refuse_data(session, &data, &buffers.env, PAWL_CAPACITY, "offset is 64");
+	/* Neither the offset nor the id that stood beside it. */
+	ck_assert_int_eq(pawl_bindings_run(pawl_decode_session_bindings(session), &buffers.env,
+				 NULL, &err),
+		PAWL_OK);
+	ck_assert(pawl_test_same(decoder, pawl_decode_session_output(session, 0, NULL), logits));
+	free(logits);
+	pawl_token_buffers_release(&buffers);
+	pawl_decode_session_free(session);
+}
+END_TEST
+
 /* A device that fails when it is told to. */
 
 static const struct pawl_target_api *real;
@@ -281,6 +314,7 @@ pawl_token_data_suite(void)
 	tcase_add_test(tcase, stale_data_is_seen);
 	tcase_add_test(tcase, data_out_of_bounds_writes_nothing);
 	tcase_add_test(tcase, offered_bytes_are_read_once);
+	tcase_add_test(tcase, offers_of_a_failed_run_are_forgotten);
 	tcase_add_test(tcase, a_failed_run_advances_nothing_and_may_be_repeated);
 	suite_add_tcase(suite, tcase);
 	return suite;
