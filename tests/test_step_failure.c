@@ -1,0 +1,225 @@
+/*
+ * Steps that fail in the middle, on a device or for want of memory, and steps that must not add to
+ * what the process has.
+ */
+#include "runtime/paged_decoder.h"
+
+#include "runtime/memory.h"
+#include "tests/decoding.h"
+#include "tests/suites.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_VOCAB = 40, ROW_BYTES = N_VOCAB * sizeof(float), PROMPT = 21 };
+
+static struct pawl_tiny_model *model;
+static struct pawl_decoder_options options;
+static struct pawl_paged_options paged;
+static uint32_t prompt[64];
+static struct pawl_error err;
+
+#define OK(call) ck_assert_msg((call) == PAWL_OK, "%s", err.text)
+
+static void
+begin(void)
+{
+	struct pawl_tiny_options tiny = pawl_tiny_defaults();
+
+	model = pawl_tiny_model_new(&tiny);
+	options = pawl_test_decoder_options();
+	paged = (struct pawl_paged_options){.n_blocks = 12,
+		.block_size = 16,
+		.max_blocks = 4,
+		.kv_dtype = PAWL_DTYPE_F16,
+		.n_threads = 1,
+		.prefill_chunk = 8};
+	for (int i = 0; i < 64; i++)
+		prompt[i] = pawl_test_token(1, i);
+}
+
+static void
+end(void)
+{
+	pawl_tiny_model_free(model);
+}
+
+static void
+check_logits(const float *logits, int64_t n)
+{
+	float *want = pawl_test_fresh(model, &options, 1, n);
+
+	ck_assert_mem_eq(logits, want, ROW_BYTES);
+	free(want);
+}
+
+static struct pawl_paged_decoder *
+paged_on(struct pawl_device *device)
+{
+	struct pawl_paged_decoder *made;
+
+	OK(pawl_paged_decoder_new(pawl_tiny_model_source(model), device, &paged, &made, &err));
+	return made;
+}
+
+/* A device whose run fails after it has done its work, when it is told to. */
+
+static const struct pawl_target_api *real;
+static int n_runs_left;
+
+static enum pawl_status
+failing_run(const struct pawl_code *code, const struct pawl_run *run, struct pawl_error *error)
+{
+	enum pawl_status status = real->run(code, run, error);
+
+	if (!status && n_runs_left-- == 0)
+		return pawl_fail(error, PAWL_ENVIRONMENT, "the device fell off the bus");
+	return status;
+}
+
+START_TEST(a_failed_run_leaves_the_pool_as_it_was)
+{
+	struct pawl_target_api failing;
+	struct pawl_paged_decoder *d;
+	struct pawl_kv_block_pool *pool;
+	struct pawl_kv_session_id a, b;
+	struct pawl_paged_row rows[2];
+	struct pawl_device *device;
+	const float *logits = NULL;
+	uint64_t digest;
+
+	real = pawl_test_device()->api;
+	failing = *real;
+	failing.run = failing_run;
+	n_runs_left = -1;
+	OK(pawl_device_new(&failing, NULL, &device, &err));
+	d = paged_on(device);
+	pool = pawl_paged_decoder_pool(d);
+	OK(pawl_paged_decoder_open(d, &a, &err));
+	OK(pawl_paged_decoder_open(d, &b, &err));
+	/* Each chunk of a prompt in turn, the step that opens a block, a batch, an extension. */
+	for (int chunk = 0; chunk < 3; chunk++) {
+		digest = pawl_kv_block_pool_digest(pool);
+		n_runs_left = chunk;
+		ck_assert_int_eq(pawl_paged_decoder_prefill(d, a, prompt, 16, &logits, &err),
+			PAWL_ENVIRONMENT);
+		ck_assert_uint_eq(pawl_kv_block_pool_digest(pool), digest);
+		ck_assert_ptr_null(logits);
+	}
+	OK(pawl_paged_decoder_prefill(d, a, prompt, 16, &logits, &err));
+	OK(pawl_paged_decoder_prefill(d, b, prompt, 3, &logits, &err));
+	digest = pawl_kv_block_pool_digest(pool);
+	rows[0] = (struct pawl_paged_row){a, prompt[16]};
+	rows[1] = (struct pawl_paged_row){b, prompt[3]};
+	for (int64_t n = 1; n <= 2; n++) {
+		n_runs_left = 0;
+		ck_assert_int_eq(
+			pawl_paged_decoder_step(d, rows, n, &logits, &err), PAWL_ENVIRONMENT);
+		ck_assert_uint_eq(pawl_kv_block_pool_digest(pool), digest);
+	}
+	n_runs_left = 0;
+	ck_assert_int_eq(pawl_paged_decoder_extend(d, a, prompt + 16, 4, &logits, &err),
+		PAWL_ENVIRONMENT);
+	ck_assert_uint_eq(pawl_kv_block_pool_digest(pool), digest);
+	OK(pawl_paged_decoder_step(d, rows, 2, &logits, &err));
+	check_logits(logits, 17);
+	check_logits(logits + N_VOCAB, 4);
+	pawl_paged_decoder_free(d);
+	pawl_device_unref(device);
+}
+END_TEST
+
+/* Plans, packed weights, sessions: wherever memory ends, nothing was appended. */
+START_TEST(a_prompt_without_memory_changes_nothing)
+{
+	struct pawl_decoder *d = pawl_test_decoder(model, &options);
+	uint64_t id = pawl_kv_cache_alloc_id(pawl_decoder_cache(d)).value;
+	enum pawl_status status = PAWL_OUT_OF_MEMORY;
+	const float *logits = NULL;
+	int n;
+
+	for (n = 0; status == PAWL_OUT_OF_MEMORY; n++) {
+		ck_assert_int_eq(pawl_decoder_len(d), 0);
+		ck_assert_uint_eq(pawl_kv_cache_alloc_id(pawl_decoder_cache(d)).value, id);
+		ck_assert_ptr_null(logits);
+		pawl_memory_fail_after(n);
+		status = pawl_decoder_prefill(d, prompt, PROMPT, &logits, &err);
+		pawl_memory_fail_after(-1);
+	}
+	OK(status);
+	ck_assert_int_gt(n, 20);
+	check_logits(logits, PROMPT);
+	pawl_decoder_free(d);
+}
+END_TEST
+
+START_TEST(a_prompt_in_pages_without_memory_changes_nothing)
+{
+	struct pawl_paged_decoder *d = paged_on(pawl_test_device());
+	struct pawl_kv_block_pool *pool = pawl_paged_decoder_pool(d);
+	enum pawl_status status = PAWL_OUT_OF_MEMORY;
+	struct pawl_kv_session_id session;
+	const float *logits = NULL;
+	uint64_t digest;
+	int n;
+
+	OK(pawl_paged_decoder_open(d, &session, &err));
+	digest = pawl_kv_block_pool_digest(pool);
+	for (n = 0; status == PAWL_OUT_OF_MEMORY; n++) {
+		ck_assert_uint_eq(pawl_kv_block_pool_digest(pool), digest);
+		ck_assert_ptr_null(logits);
+		pawl_memory_fail_after(n);
+		status = pawl_paged_decoder_prefill(d, session, prompt, PROMPT, &logits, &err);
+		pawl_memory_fail_after(-1);
+	}
+	OK(status);
+	ck_assert_int_gt(n, 20);
+	check_logits(logits, PROMPT);
+	pawl_paged_decoder_free(d);
+}
+END_TEST
+
+START_TEST(memory_is_flat_over_48_tokens)
+{
+	struct pawl_decoder *plain = pawl_test_decoder(model, &options);
+	struct pawl_paged_decoder *d = paged_on(pawl_test_device());
+	struct pawl_kv_session_id session;
+	const float *logits;
+	uint64_t n_allocations = 0;
+	int64_t n_bytes = 0;
+
+	OK(pawl_paged_decoder_open(d, &session, &err));
+	for (int i = 0; i < 50; i++) {
+		const struct pawl_paged_row row = {session, prompt[i]};
+
+		if (i == 2) {
+			n_allocations = pawl_memory_allocations();
+			n_bytes = pawl_memory_block_bytes();
+		}
+		OK(pawl_decoder_step(plain, prompt[i], &logits, &err));
+		OK(pawl_paged_decoder_step(d, &row, 1, &logits, &err));
+	}
+	ck_assert_int_gt(n_bytes, 0);
+	ck_assert_int_eq(pawl_memory_block_bytes(), n_bytes);
+	ck_assert_uint_eq(pawl_memory_allocations(), n_allocations);
+	check_logits(logits, 50);
+	pawl_paged_decoder_free(d);
+	pawl_decoder_free(plain);
+}
+END_TEST
+
+Suite *
+pawl_step_failure_suite(void)
+{
+	Suite *suite = suite_create("step_failure");
+	TCase *tcase = tcase_create("step_failure");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_checked_fixture(tcase, begin, end);
+	tcase_add_test(tcase, a_failed_run_leaves_the_pool_as_it_was);
+	tcase_add_test(tcase, a_prompt_without_memory_changes_nothing);
+	tcase_add_test(tcase, a_prompt_in_pages_without_memory_changes_nothing);
+	tcase_add_test(tcase, memory_is_flat_over_48_tokens);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
