@@ -329,6 +329,40 @@ START_TEST(stored_starts_are_checked)
 }
 END_TEST
 
+/* Positions whose sum with the width of the write is no number. */
+START_TEST(a_start_at_the_end_of_all_numbers)
+{
+	for (int t = 0; t < N_TARGETS; t++) {
+		make(targets[t], MOVING(AT("data} : i64[1]")), PAWL_CODE_OK, "");
+		for (int back = 0; back < 3; back++) {
+			kv_numbers[0] = INT64_MAX - back;
+			refused(GIVEN(IT("c", cache), IT("r", rows), {"a", kv_numbers, 8}),
+				PAWL_CODE_CAPACITY, ": 2 more would go beyond the capacity of 8");
+		}
+		drop();
+		make(targets[t], "%c = const {role = kv} : f32[8, 2]\n"
+			"%r = const {role = data} : f32[2, 2]\n%p = const {role = data} : i64[]\n"
+			"%w = write_slice_rotating %c, %r, %p {axis = 0, modulus = 5} : f32[8, 2]\n"
+			"output %w\n", PAWL_CODE_OK, "");
+		for (int back = 0; back < 6; back++) {
+			kv_numbers[0] = INT64_MAX - back;
+			memset(cache, 0, sizeof(cache));
+			runs(GIVEN(IT("c", cache), IT("r", rows), {"p", kv_numbers, 8}));
+			for (int i = 0; i < 8; i++) {
+				int64_t slab = (i + 5 - kv_numbers[0] % 5) % 5;
+
+				ck_assert_float_eq(cache[2 * i],
+					i < 5 && slab < 2 ? rows[2 * slab] : 0);
+			}
+		}
+		kv_numbers[0] = -1;
+		refused(GIVEN(IT("c", cache), IT("r", rows), {"p", kv_numbers, 8}),
+			PAWL_CODE_INVALID_ARGUMENT, "p is -1");
+		drop();
+	}
+}
+END_TEST
+
 START_TEST(stored_row_lists_are_checked)
 {
 	for (int v = 0; v < 4; v++) {
@@ -410,6 +444,7 @@ pawl_index_check_suite(void)
 	tcase_add_test(tcase, an_argmax_without_a_row_gives_nan);
 	tcase_add_test(tcase, ids_in_a_cache_that_was_written_are_computed);
 	tcase_add_test(tcase, stored_starts_are_checked);
+	tcase_add_test(tcase, a_start_at_the_end_of_all_numbers);
 	tcase_add_test(tcase, stored_row_lists_are_checked);
 	tcase_add_test(tcase, plans_that_compute_where_they_write_are_declined);
 	tcase_add_test(tcase, attention_far_away_is_refused_before_anything_is_written);
