@@ -164,11 +164,12 @@ save(const struct pawl_kv_cache *cache, const struct pawl_kv_snapshot_header *he
 	size_t length = strlen(path) + sizeof(".XXXXXX");
 	char *beside = pawl_memory_zalloc(length, 1);
 	struct pawl_block room = {0};
-	enum pawl_status status =
-		beside ? pawl_block_init(
-				 &room, pawl_kv_logical_bytes(&planes, header->n_positions), err)
-		       : pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory to save a cache");
+	enum pawl_status status;
 
+	if (!beside)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory to save a cache");
+	status = pawl_block_init(
+		&room, pawl_kv_logical_bytes(&planes, header->n_positions), err);
 	if (!status) {
 		snprintf(beside, length, "%s.XXXXXX", path);
 		status = write_beside(beside, cache, header, tokens, room.bytes, err);

@@ -143,7 +143,7 @@ enum pawl_status
 pawl_bench_replan(struct pawl_engine *engine, int64_t n, int64_t repeats,
 	struct pawl_progress *progress, struct pawl_json *json, cJSON *rows, struct pawl_error *err)
 {
-	struct way ways[N_WAYS] = {{NULL}};
+	struct way ways[N_WAYS] = {{.decoder = NULL}};
 	double seconds[N_WAYS], spread[N_WAYS], switching = 0;
 	cJSON *object;
 	enum pawl_status status;

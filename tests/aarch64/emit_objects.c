@@ -13,6 +13,7 @@
 #include "ir/parse.h"
 #include "ir/random.h"
 #include "passes/optimize.h"
+#include "runtime/literal.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -100,6 +101,17 @@ slot_bytes(const struct pawl_slot *slot)
 	return pawl_pack_bytes(slot->type.dtype, slot->type.dim[0].base, slot->type.dim[1].base);
 }
 
+/* A literal may be lowering's own and of no const. */
+static void
+fill_literal(const struct pawl_slot *slot, void *at)
+{
+	struct pawl_storage *storage;
+
+	OK(pawl_literal_new(&slot->type, slot->values, slot->n_values, &storage, &err));
+	memcpy(at, storage->bytes, (size_t)storage->n_bytes);
+	pawl_storage_unref(storage);
+}
+
 static void
 fill(const struct emit *e, struct image *image, int32_t i)
 {
@@ -107,6 +119,10 @@ fill(const struct emit *e, struct image *image, int32_t i)
 	const struct pawl_node *node = pawl_graph_find(e->graph, slot->name);
 	char *at = image->memory + image->offsets[i], *rows = at;
 
+	if (slot->role == PAWL_SLOT_LITERAL) {
+		fill_literal(slot, at);
+		return;
+	}
 	check(node != NULL, "a slot of no const");
 	if (is_packed(slot))
 		rows = malloc((size_t)slot->bytes);
