@@ -36,6 +36,22 @@ START_TEST(each_is_as_alone)
 }
 END_TEST
 
+/* One block of all positions is a contiguous cache for each. */
+START_TEST(contiguous_caches_are_one_block_each)
+{
+	t->paged.block_size = 64;
+	t->paged.max_blocks = 1;
+	t->paged.n_blocks = 3;
+	t->options.admission = _i ? PAWL_ADMIT_OPTIMISTIC : PAWL_ADMIT_RESERVED;
+	pawl_sched_make();
+	for (int i = 0; i < PAWL_SCHED_WANTED; i++)
+		pawl_sched_submit(i);
+	pawl_sched_complete_all();
+	ck_assert_int_eq(pawl_sched_stats().evictions, 0);
+	ck_assert_int_eq(pawl_sched_stats().peak_blocks, 3);
+}
+END_TEST
+
 /* Four at a time, whose lengths differ, join and leave. */
 START_TEST(a_thousand_tokens_in_one_plan_a_bucket)
 {
@@ -412,6 +428,7 @@ pawl_scheduler_suite(void)
 	tcase_add_unchecked_fixture(tcase, pawl_sched_begin_all, pawl_sched_end_all);
 	tcase_add_checked_fixture(tcase, pawl_sched_begin, pawl_sched_end);
 	tcase_add_loop_test(tcase, each_is_as_alone, 0, 32);
+	tcase_add_loop_test(tcase, contiguous_caches_are_one_block_each, 0, 2);
 	tcase_add_test(tcase, a_thousand_tokens_in_one_plan_a_bucket);
 	tcase_add_test(tcase, a_long_prompt_delays_by_a_chunk);
 	tcase_add_test(tcase, a_long_prompt_waits_for_a_whole_chunk);
