@@ -28,10 +28,12 @@ look(void *arg, const struct pawl_scheduler_stats *stats)
 {
 	struct simulate *s = arg;
 
-	if (s->json)
+	if (s->json) {
 		pawl_simulate_add_look(&s->out, s->looks, stats);
-	else
-		pawl_simulate_print_look(stats);
+		return;
+	}
+	pawl_progress_end(&s->progress); /* lines follow that tell more */
+	pawl_simulate_print_look(stats);
 }
 
 static enum pawl_status
