@@ -1,41 +1,21 @@
 #include "runtime/decoder.h"
 
-#include "runtime/cpu_count.h"
 #include "runtime/memory.h"
 #include "runtime/session_set.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 struct pawl_decoder {
 	struct pawl_model_source source;
 	struct pawl_decoder_options options;
-	struct pawl_inference_context *context;
 	struct pawl_session_set sessions;
 	struct pawl_kv_cache *cache;
-	char threads[160];
 };
 
 static struct pawl_counters *
 counters_of(struct pawl_decoder *d)
 {
-	return pawl_inference_context_counters(d->context);
-}
-
-static enum pawl_status
-check_options(const struct pawl_model_source *source, const struct pawl_decoder_options *o,
-	struct pawl_error *err)
-{
-	if (source->n_layers < 1 || source->n_vocab < 1)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"a model of %d layers and %" PRId64 " tokens", source->n_layers,
-			source->n_vocab);
-	if (o->prefill_chunk < 0 || o->prefill_chunk > 4096)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"a prefill chunk of %" PRId64 " tokens; 1 to 4096 are possible",
-			o->prefill_chunk);
-	return PAWL_OK;
+	return pawl_inference_context_counters(d->sessions.context);
 }
 
 enum pawl_status
@@ -52,6 +32,7 @@ pawl_decoder_new(const struct pawl_model_source *source, struct pawl_device *dev
 		.layout = {source->k_layout, PAWL_LAYOUT_ROWS},
 	};
 	const struct pawl_session_options sessions = {
+		.n_threads = options->n_threads,
 		.precision = options->precision,
 		.replan = options->replan,
 		.no_reuse = options->no_reuse,
@@ -59,12 +40,13 @@ pawl_decoder_new(const struct pawl_model_source *source, struct pawl_device *dev
 		.built = options->built,
 		.arg = options->arg,
 	};
-	enum pawl_status status = check_options(source, options, err);
+	enum pawl_status status;
 	struct pawl_decoder *d;
-	int n_threads = options->n_threads;
 
-	if (status)
-		return status;
+	if (options->prefill_chunk < 0 || options->prefill_chunk > PAWL_MAX_PREFILL_CHUNK)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"a prefill chunk of %" PRId64 " tokens; 1 to %d are possible",
+			options->prefill_chunk, PAWL_MAX_PREFILL_CHUNK);
 	d = pawl_memory_zalloc(1, sizeof(*d));
 	if (!d)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a decoder");
@@ -72,16 +54,9 @@ pawl_decoder_new(const struct pawl_model_source *source, struct pawl_device *dev
 	d->options = *options;
 	if (!d->options.prefill_chunk)
 		d->options.prefill_chunk = PAWL_PREFILL_CHUNK;
-	if (n_threads)
-		snprintf(d->threads, sizeof(d->threads), "%d threads: as asked for", n_threads);
-	else
-		status = pawl_default_threads(d->threads, sizeof(d->threads), &n_threads, err);
+	status = pawl_session_set_init(&d->sessions, source, device, &sessions, err);
 	if (!status)
-		status = pawl_inference_context_new(device, n_threads, &d->context, err);
-	if (!status) {
-		pawl_session_set_init(&d->sessions, source, d->context, &sessions);
-		status = pawl_kv_cache_with_capacity(d->context, &shape, &d->cache, err);
-	}
+		status = pawl_kv_cache_with_capacity(d->sessions.context, &shape, &d->cache, err);
 	if (status) {
 		pawl_decoder_free(d);
 		return status;
@@ -95,10 +70,8 @@ pawl_decoder_free(struct pawl_decoder *d)
 {
 	if (!d)
 		return;
-	if (d->context)
-		pawl_session_set_release(&d->sessions);
 	pawl_kv_cache_free(d->cache);
-	pawl_inference_context_free(d->context);
+	pawl_session_set_release(&d->sessions);
 	pawl_memory_free(d);
 }
 
@@ -143,14 +116,9 @@ static enum pawl_status
 check_tokens(
 	const struct pawl_decoder *d, const uint32_t *tokens, int64_t n, struct pawl_error *err)
 {
-	if (n < 1)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "no tokens are given");
-	for (int64_t i = 0; i < n; i++)
-		if (tokens[i] >= d->source.n_vocab)
-			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-				"token %" PRId64 " is %u, the model has %" PRId64, i, tokens[i],
-				d->source.n_vocab);
-	return pawl_kv_cache_check_room(d->cache, n, err);
+	enum pawl_status status = pawl_check_tokens(&d->source, tokens, n, err);
+
+	return status ? status : pawl_kv_cache_check_room(d->cache, n, err);
 }
 
 /* Whether a chunk, filled up, is worth more than `n` single tokens, and fits. */
@@ -317,7 +285,7 @@ pawl_decoder_swap_cache(struct pawl_decoder *d, struct pawl_kv_cache **cache)
 struct pawl_inference_context *
 pawl_decoder_context(struct pawl_decoder *d)
 {
-	return d->context;
+	return d->sessions.context;
 }
 
 enum pawl_status
@@ -342,16 +310,5 @@ pawl_decoder_prepare(struct pawl_decoder *d, int64_t n_tokens, enum pawl_logits 
 void
 pawl_decoder_stats(const struct pawl_decoder *d, struct pawl_decoder_stats *out)
 {
-	*out = (struct pawl_decoder_stats){
-		.counters = *pawl_inference_context_counters(d->context),
-		.kernel_compiles =
-			pawl_device_kernel_compiles(pawl_inference_context_device(d->context)),
-		.allocations = pawl_memory_allocations(),
-		.kv_bytes = pawl_kv_shape_bytes(pawl_kv_cache_shape(d->cache)),
-		.packed_bytes = pawl_weights_packed_bytes(d->source.weights),
-		.n_sessions = pawl_session_set_count(&d->sessions),
-		.build_seconds = d->sessions.build_seconds,
-		.last = d->sessions.last,
-	};
-	memcpy(out->threads, d->threads, sizeof(out->threads));
+	pawl_session_set_stats(&d->sessions, d->cache, out);
 }

@@ -17,7 +17,7 @@
 #include "runtime/inference_context.h"
 #include "runtime/kv_snapshot.h"
 #include "runtime/model_source.h"
-#include "runtime/plan_cache.h"
+#include "runtime/session_set.h"
 
 struct pawl_decoder;
 
@@ -104,16 +104,6 @@ struct pawl_inference_context *pawl_decoder_context(struct pawl_decoder *decoder
 enum pawl_status pawl_decoder_prepare(struct pawl_decoder *decoder, int64_t n_tokens,
 	enum pawl_logits logits, const struct pawl_plan **plan, struct pawl_error *err);
 
-struct pawl_decoder_stats {
-	struct pawl_counters counters;
-	uint64_t kernel_compiles;
-	uint64_t allocations; /* of the runtime in this process */
-	int32_t n_sessions;
-	int64_t kv_bytes, packed_bytes;
-	double build_seconds;         /* spent on plans and on packing weights for them */
-	struct pawl_disposition last; /* what became of the session at the last step */
-	char threads[160];            /* the number of threads and its reason */
-};
 void pawl_decoder_stats(const struct pawl_decoder *decoder, struct pawl_decoder_stats *out);
 
 #endif

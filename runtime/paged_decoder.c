@@ -1,15 +1,11 @@
 #include "runtime/paged_decoder.h"
 
-#include "runtime/cpu_count.h"
 #include "runtime/kv_block_bytes.h"
 #include "runtime/memory.h"
 #include "runtime/paged_parts.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
-
-enum { MAX_CHUNK = 4096 };
 
 static enum pawl_status
 check_range(const char *name, int64_t value, int64_t min, int64_t max, struct pawl_error *err)
@@ -21,15 +17,10 @@ check_range(const char *name, int64_t value, int64_t min, int64_t max, struct pa
 }
 
 static enum pawl_status
-check_options(const struct pawl_model_source *source, const struct pawl_paged_options *o,
-	struct pawl_error *err)
+check_options(const struct pawl_paged_options *o, struct pawl_error *err)
 {
 	enum pawl_status status = check_range("n_blocks", o->n_blocks, 1, PAWL_MAX_KV_BLOCKS, err);
 
-	if (source->n_layers < 1 || source->n_vocab < 1)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"a model of %d layers and %" PRId64 " tokens", source->n_layers,
-			source->n_vocab);
 	if (!status)
 		status = check_range("block_size", o->block_size, 16, INT32_MAX, err);
 	if (!status && o->block_size % 16)
@@ -38,7 +29,7 @@ check_options(const struct pawl_model_source *source, const struct pawl_paged_op
 	if (!status)
 		status = check_range("max_blocks", o->max_blocks, 1, o->n_blocks, err);
 	if (!status)
-		status = check_range("prefill_chunk", o->prefill_chunk, 0, MAX_CHUNK, err);
+		status = check_range("prefill_chunk", o->prefill_chunk, 0, PAWL_MAX_PREFILL_CHUNK, err);
 	return status;
 }
 
@@ -64,7 +55,7 @@ make_pool(struct pawl_paged_decoder *d, struct pawl_error *err)
 		.elem_bytes = pawl_dtype_bytes(o->kv_dtype, 1),
 	};
 	enum pawl_status status =
-		pawl_kv_cache_with_capacity(d->context, &shape, &d->cache, err);
+		pawl_kv_cache_with_capacity(d->sessions.context, &shape, &d->cache, err);
 
 	return status ? status : pawl_kv_block_pool_new(&geometry, &d->pool, err);
 }
@@ -75,6 +66,7 @@ pawl_paged_decoder_new(const struct pawl_model_source *source, struct pawl_devic
 	struct pawl_error *err)
 {
 	const struct pawl_session_options sessions = {
+		.n_threads = options->n_threads,
 		.precision = options->precision,
 		.replan = options->policy == PAWL_PAGED_REPLAN,
 		.block_size = options->block_size,
@@ -83,8 +75,7 @@ pawl_paged_decoder_new(const struct pawl_model_source *source, struct pawl_devic
 		.built = options->built,
 		.arg = options->arg,
 	};
-	enum pawl_status status = check_options(source, options, err);
-	int n_threads = options->n_threads;
+	enum pawl_status status = check_options(options, err);
 	struct pawl_paged_decoder *d;
 
 	if (status)
@@ -96,18 +87,11 @@ pawl_paged_decoder_new(const struct pawl_model_source *source, struct pawl_devic
 	d->options = *options;
 	if (!d->options.prefill_chunk)
 		d->options.prefill_chunk = PAWL_PREFILL_CHUNK;
-	if (n_threads)
-		snprintf(d->threads, sizeof(d->threads), "%d threads: as asked for", n_threads);
-	else
-		status = pawl_default_threads(d->threads, sizeof(d->threads), &n_threads, err);
-	if (!status)
-		status = pawl_inference_context_new(device, n_threads, &d->context, err);
+	status = pawl_session_set_init(&d->sessions, source, device, &sessions, err);
 	d->rows = pawl_memory_zalloc((size_t)(d->options.prefill_chunk + PAWL_MAX_BATCH),
 		sizeof(*d->rows));
 	if (!status && !d->rows)
 		status = pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for the rows of a run");
-	if (d->context)
-		pawl_session_set_init(&d->sessions, source, d->context, &sessions);
 	if (!status)
 		status = make_pool(d, err);
 	if (status) {
@@ -126,10 +110,8 @@ pawl_paged_decoder_free(struct pawl_paged_decoder *d)
 	pawl_kv_block_pool_free(d->pool);
 	d->pool = NULL;
 	pawl_paged_forget_evicted(d);
-	if (d->context)
-		pawl_session_set_release(&d->sessions);
 	pawl_kv_cache_free(d->cache);
-	pawl_inference_context_free(d->context);
+	pawl_session_set_release(&d->sessions);
 	pawl_memory_free(d->rows);
 	pawl_memory_free(d);
 }
@@ -161,7 +143,7 @@ pawl_paged_decoder_cache(struct pawl_paged_decoder *d)
 struct pawl_inference_context *
 pawl_paged_decoder_context(struct pawl_paged_decoder *d)
 {
-	return d->context;
+	return d->sessions.context;
 }
 
 /* With room in its list for all it may get, so that appending allocates nothing. */
@@ -298,7 +280,7 @@ run_session(struct pawl_paged_decoder *d, const struct lot *lot, struct pawl_hel
 		status = pawl_token_buffers_fill_rows(buffers, &d->source, rows, &data, err);
 	if (!status)
 		status = pawl_decode_session_realize(held->session, &data, &buffers->env,
-			pawl_inference_context_counters(d->context), err);
+			pawl_inference_context_counters(d->sessions.context), err);
 	return status;
 }
 
@@ -319,23 +301,9 @@ run_lot(struct pawl_paged_decoder *d, struct lot *lot, const float **logits, str
 		take_back(d, lot, lot->n);
 		return status;
 	}
-	pawl_inference_context_counters(d->context)->tokens += (uint64_t)(lot->n * lot->each);
+	pawl_inference_context_counters(d->sessions.context)->tokens += (uint64_t)(lot->n * lot->each);
 	if (logits)
 		*logits = pawl_decode_session_output(held->session, 0, NULL);
-	return PAWL_OK;
-}
-
-static enum pawl_status
-check_tokens(const struct pawl_paged_decoder *d, const uint32_t *tokens, int64_t n,
-	struct pawl_error *err)
-{
-	if (n < 1)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "no tokens are given");
-	for (int64_t i = 0; i < n; i++)
-		if (tokens[i] >= d->source.n_vocab)
-			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-				"token %" PRId64 " is %u, the model has %" PRId64, i, tokens[i],
-				d->source.n_vocab);
 	return PAWL_OK;
 }
 
@@ -375,7 +343,7 @@ pawl_paged_decoder_step(struct pawl_paged_decoder *d, const struct pawl_paged_ro
 		tokens[i] = rows[i].token;
 	}
 	lot.tokens = tokens;
-	status = check_tokens(d, tokens, n, err);
+	status = pawl_check_tokens(&d->source, tokens, n, err);
 	return status ? status : run_lot(d, &lot, logits, err);
 }
 
@@ -391,7 +359,7 @@ pawl_paged_decoder_extend(struct pawl_paged_decoder *d, struct pawl_kv_session_i
 	enum pawl_status status = check_batch(n, err);
 
 	if (!status)
-		status = check_tokens(d, tokens, n, err);
+		status = pawl_check_tokens(&d->source, tokens, n, err);
 	return status ? status : run_lot(d, &lot, logits, err);
 }
 
@@ -429,7 +397,7 @@ enum pawl_status
 pawl_paged_decoder_feed(struct pawl_paged_decoder *d, struct pawl_kv_session_id session,
 	const uint32_t *tokens, int64_t n, int64_t *taken, struct pawl_error *err)
 {
-	enum pawl_status status = check_tokens(d, tokens, n, err);
+	enum pawl_status status = pawl_check_tokens(&d->source, tokens, n, err);
 
 	return status ? status : feed(d, session, tokens, n, taken, err);
 }
@@ -439,7 +407,7 @@ pawl_paged_decoder_prefill(struct pawl_paged_decoder *d, struct pawl_kv_session_
 	const uint32_t *tokens, int64_t n, const float **logits, struct pawl_error *err)
 {
 	struct lot all = {.sessions = {session}, .n = 1, .each = n};
-	enum pawl_status status = check_tokens(d, tokens, n, err);
+	enum pawl_status status = pawl_check_tokens(&d->source, tokens, n, err);
 	int64_t take;
 
 	if (!status)
@@ -464,17 +432,7 @@ pawl_paged_decoder_prefill(struct pawl_paged_decoder *d, struct pawl_kv_session_
 }
 
 void
-pawl_paged_decoder_stats(const struct pawl_paged_decoder *d, struct pawl_paged_stats *out)
+pawl_paged_decoder_stats(const struct pawl_paged_decoder *d, struct pawl_decoder_stats *out)
 {
-	*out = (struct pawl_paged_stats){
-		.counters = *pawl_inference_context_counters(d->context),
-		.kernel_compiles =
-			pawl_device_kernel_compiles(pawl_inference_context_device(d->context)),
-		.allocations = pawl_memory_allocations(),
-		.n_sessions = pawl_session_set_count(&d->sessions),
-		.kv_bytes = pawl_kv_shape_bytes(pawl_kv_cache_shape(d->cache)),
-		.build_seconds = d->sessions.build_seconds,
-		.last = d->sessions.last,
-	};
-	memcpy(out->threads, d->threads, sizeof(out->threads));
+	pawl_session_set_stats(&d->sessions, d->cache, out);
 }

@@ -136,17 +136,7 @@ enum pawl_status pawl_paged_decoder_append_shifted(struct pawl_paged_decoder *de
 	struct pawl_kv_prefix_id prefix, int64_t n_blocks, struct pawl_kv_session_id session,
 	struct pawl_error *err);
 
-struct pawl_paged_stats {
-	struct pawl_counters counters;
-	uint64_t kernel_compiles;
-	uint64_t allocations; /* of the runtime in this process */
-	int32_t n_sessions;   /* plans held */
-	int64_t kv_bytes;
-	double build_seconds;
-	struct pawl_disposition last;
-	char threads[160];
-};
 void pawl_paged_decoder_stats(
-	const struct pawl_paged_decoder *decoder, struct pawl_paged_stats *out);
+	const struct pawl_paged_decoder *decoder, struct pawl_decoder_stats *out);
 
 #endif

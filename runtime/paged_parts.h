@@ -15,13 +15,11 @@ struct pawl_evicted {
 struct pawl_paged_decoder {
 	struct pawl_model_source source;
 	struct pawl_paged_options options;
-	struct pawl_inference_context *context;
 	struct pawl_session_set sessions;
 	struct pawl_kv_cache *cache;
 	struct pawl_kv_block_pool *pool;
 	struct pawl_evicted *evicted;
 	struct pawl_token_row *rows; /* of a run: as many as the largest has */
-	char threads[160];
 };
 
 /* Drops what was evicted under handles that are no more. */

@@ -1,16 +1,36 @@
 #include "runtime/session_set.h"
 
+#include "runtime/cpu_count.h"
+#include "runtime/memory.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 
-void
+enum pawl_status
 pawl_session_set_init(struct pawl_session_set *set, const struct pawl_model_source *source,
-	struct pawl_inference_context *context, const struct pawl_session_options *options)
+	struct pawl_device *device, const struct pawl_session_options *options,
+	struct pawl_error *err)
 {
-	*set = (struct pawl_session_set){.source = *source,
-		.options = *options,
-		.context = context,
-		.last.verdict.field = PAWL_KEY_NONE};
+	int n_threads = options->n_threads;
+	enum pawl_status status = PAWL_OK;
+
+	*set = (struct pawl_session_set){
+		.source = *source, .options = *options, .last.verdict.field = PAWL_KEY_NONE};
 	pawl_weights_ref(source->weights);
+	if (source->n_layers < 1 || source->n_vocab < 1)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"a model of %d layers and %" PRId64 " tokens", source->n_layers,
+			source->n_vocab);
+	if (n_threads)
+		snprintf(set->threads, sizeof(set->threads), "%d threads: as asked for",
+			n_threads);
+	else
+		status = pawl_default_threads(
+			set->threads, sizeof(set->threads), &n_threads, err);
+	return status ? status
+		      : pawl_inference_context_new(device, n_threads, &set->context, err);
 }
 
 static void
@@ -34,18 +54,28 @@ pawl_session_set_release(struct pawl_session_set *set)
 {
 	for (int i = 0; i < PAWL_MAX_HELD_SESSIONS; i++)
 		drop(&set->held[i]);
+	pawl_inference_context_free(set->context);
 	pawl_weights_unref(set->source.weights);
 	*set = (struct pawl_session_set){0};
 }
 
-int32_t
-pawl_session_set_count(const struct pawl_session_set *set)
+void
+pawl_session_set_stats(const struct pawl_session_set *set, const struct pawl_kv_cache *cache,
+	struct pawl_decoder_stats *out)
 {
-	int32_t n = 0;
-
+	*out = (struct pawl_decoder_stats){
+		.counters = *pawl_inference_context_counters(set->context),
+		.kernel_compiles =
+			pawl_device_kernel_compiles(pawl_inference_context_device(set->context)),
+		.allocations = pawl_memory_allocations(),
+		.kv_bytes = pawl_kv_shape_bytes(pawl_kv_cache_shape(cache)),
+		.packed_bytes = pawl_weights_packed_bytes(set->source.weights),
+		.build_seconds = set->build_seconds,
+		.last = set->last,
+	};
 	for (int i = 0; i < PAWL_MAX_HELD_SESSIONS; i++)
-		n += set->held[i].session != NULL;
-	return n;
+		out->n_sessions += set->held[i].session != NULL;
+	memcpy(out->threads, set->threads, sizeof(out->threads));
 }
 
 static struct pawl_counters *

@@ -15,7 +15,7 @@
 enum { PAWL_MAX_HELD_SESSIONS = 8 };
 
 /* Tokens of a prompt that go through one run where nobody says otherwise. */
-enum { PAWL_PREFILL_CHUNK = 32 };
+enum { PAWL_PREFILL_CHUNK = 32, PAWL_MAX_PREFILL_CHUNK = 4096 };
 
 /* n_sequences 0: one, in order; see struct pawl_graph_request. */
 struct pawl_step_kind {
@@ -32,6 +32,7 @@ struct pawl_held_session {
 };
 
 struct pawl_session_options {
+	int n_threads; /* 0: pawl_default_threads */
 	enum pawl_precision precision;
 	bool replan;                   /* optimize anew for every run; for comparison */
 	bool no_reuse;                 /* every temporary gets memory of its own */
@@ -45,16 +46,21 @@ struct pawl_session_options {
 struct pawl_session_set {
 	struct pawl_model_source source;
 	struct pawl_session_options options;
-	struct pawl_inference_context *context;
+	struct pawl_inference_context *context; /* its own */
+	char threads[160];                      /* how many, and why */
 	struct pawl_held_session held[PAWL_MAX_HELD_SESSIONS];
 	uint64_t clock;
 	struct pawl_disposition last; /* what became of the session that was asked for last */
 	double build_seconds;         /* spent on plans and on packing weights for them */
 };
 
-/* References the weights; the context must outlive the set. */
-void pawl_session_set_init(struct pawl_session_set *set, const struct pawl_model_source *source,
-	struct pawl_inference_context *context, const struct pawl_session_options *options);
+/*
+ * Makes a context on the device; references the weights.  PAWL_INVALID_ARGUMENT for a model without
+ * layers or tokens.  Release after a failure too.
+ */
+enum pawl_status pawl_session_set_init(struct pawl_session_set *set,
+	const struct pawl_model_source *source, struct pawl_device *device,
+	const struct pawl_session_options *options, struct pawl_error *err);
 void pawl_session_set_release(struct pawl_session_set *set);
 
 /*
@@ -64,6 +70,19 @@ void pawl_session_set_release(struct pawl_session_set *set);
 enum pawl_status pawl_session_set_ready(struct pawl_session_set *set, struct pawl_kv_cache *cache,
 	struct pawl_step_kind kind, struct pawl_held_session **out, struct pawl_error *err);
 
-int32_t pawl_session_set_count(const struct pawl_session_set *set);
+/* What whoever drives a model tells about it. */
+struct pawl_decoder_stats {
+	struct pawl_counters counters;
+	uint64_t kernel_compiles;
+	uint64_t allocations; /* of the runtime in this process */
+	int32_t n_sessions;   /* plans held */
+	int64_t kv_bytes, packed_bytes;
+	double build_seconds;         /* spent on plans and on packing weights for them */
+	struct pawl_disposition last; /* what became of the session at the last step */
+	char threads[160];            /* the number of threads and its reason */
+};
+
+void pawl_session_set_stats(const struct pawl_session_set *set, const struct pawl_kv_cache *cache,
+	struct pawl_decoder_stats *out);
 
 #endif

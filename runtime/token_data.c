@@ -2,7 +2,22 @@
 
 #include "runtime/memory.h"
 
+#include <inttypes.h>
 #include <string.h>
+
+enum pawl_status
+pawl_check_tokens(const struct pawl_model_source *source, const uint32_t *tokens, int64_t n,
+	struct pawl_error *err)
+{
+	if (n < 1)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "no tokens are given");
+	for (int64_t i = 0; i < n; i++)
+		if (tokens[i] >= source->n_vocab)
+			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+				"token %" PRId64 " is %u, the model has %" PRId64, i, tokens[i],
+				source->n_vocab);
+	return PAWL_OK;
+}
 
 static int32_t
 find_symbol(const struct pawl_program *program, const char *name)

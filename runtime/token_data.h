@@ -9,6 +9,10 @@
 #include "runtime/decode_session.h"
 #include "runtime/model_source.h"
 
+/* PAWL_INVALID_ARGUMENT for n < 1 or an id that the model does not have. */
+enum pawl_status pawl_check_tokens(const struct pawl_model_source *source, const uint32_t *tokens,
+	int64_t n, struct pawl_error *err);
+
 struct pawl_token_buffers {
 	int64_t seq, rope_width;
 	uint32_t *ids;

@@ -188,7 +188,7 @@ END_TEST
 START_TEST(plans_once_and_allocates_nothing)
 {
 	struct pawl_kv_session_id sessions[4];
-	struct pawl_paged_stats before, after;
+	struct pawl_decoder_stats before, after;
 
 	for (unsigned i = 0; i < 4; i++) {
 		sessions[i] = open_sequence();
@@ -223,7 +223,7 @@ END_TEST
 START_TEST(replanning_optimizes_every_step)
 {
 	struct pawl_kv_session_id session;
-	struct pawl_paged_stats stats;
+	struct pawl_decoder_stats stats;
 
 	pawl_paged_decoder_free(decoder);
 	options.policy = PAWL_PAGED_REPLAN;

@@ -56,7 +56,7 @@ END_TEST
 START_TEST(a_thousand_tokens_in_one_plan_a_bucket)
 {
 	static const int lasting[] = {6, 3, 2, 9, 0, 4, 1, 5};
-	struct pawl_paged_stats before, after;
+	struct pawl_decoder_stats before, after;
 	uint64_t allocations = 0;
 	int n = 0, warm = 12;
 

@@ -60,10 +60,10 @@ start_paged(struct pawl_proposer proposer, int64_t n_blocks, struct pawl_paged_s
 	return s;
 }
 
-static struct pawl_paged_stats
+static struct pawl_decoder_stats
 paged_stats_of(const struct pawl_paged_sequence *sequence)
 {
-	struct pawl_paged_stats stats;
+	struct pawl_decoder_stats stats;
 
 	pawl_paged_decoder_stats(sequence->decoder, &stats);
 	return stats;
@@ -75,7 +75,7 @@ START_TEST(every_count_of_accepted_guesses_gives_the_plain_bits)
 	struct pawl_paged_sequence sequence;
 	struct pawl_speculative *s = start_paged(pawl_script_proposer(&script), 8, &sequence);
 	struct pawl_kv_block_pool *pool = pawl_paged_decoder_pool(sequence.decoder);
-	struct pawl_paged_stats before, after;
+	struct pawl_decoder_stats before, after;
 	const float *logits;
 
 	follow(s, 0, 1);

@@ -80,7 +80,7 @@ static void
 print_summary(const struct pawl_simulation *s)
 {
 	struct pawl_scheduler_stats stats;
-	struct pawl_paged_stats paged;
+	struct pawl_decoder_stats paged;
 
 	pawl_scheduler_stats(s->scheduler, &stats);
 	pawl_paged_decoder_stats(s->decoder, &paged);
@@ -224,7 +224,7 @@ pawl_simulate_add(
 {
 	cJSON *rows = pawl_json_array(json, json->root, "requests"), *o;
 	struct pawl_scheduler_stats stats;
-	struct pawl_paged_stats paged;
+	struct pawl_decoder_stats paged;
 	enum pawl_status status = PAWL_OK;
 
 	for (size_t i = 0; i < s->n_requests && !status; i++) {
