@@ -18,12 +18,12 @@ struct pawl_visible {
 static inline struct pawl_visible
 pawl_visible(const struct pawl_attrs *attrs, int64_t at, int64_t length)
 {
-	struct pawl_visible v = {0, length};
+	struct pawl_visible v = {0, at < 0 ? 0 : length};
 
+	if (at < 0)
+		return v;
 	if (attrs->causal && at + 1 < v.end)
 		v.end = at + 1;
-	if (at < 0)
-		v.end = 0;
 	if (attrs->window > 0 && at - attrs->window + 1 > 0)
 		v.first = at - attrs->window + 1;
 	return v;

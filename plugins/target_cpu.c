@@ -48,7 +48,8 @@ open_target(
 	struct pawl_target *target;
 
 	if (name && !pawl_cpu_variant_from_name(name, &variant))
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "there is no cpu variant %s", name);
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "there is no cpu variant %s (avx512vnni, avx512, avx2, baseline; PAWL_CPU names one)",
+			name);
 	if (!pawl_cpu_can_run(variant))
 		return pawl_fail(err, PAWL_UNSUPPORTED, "this machine does not run cpu variant %s",
 			pawl_cpu_variant_info(variant)->name);

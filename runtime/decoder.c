@@ -116,9 +116,10 @@ static enum pawl_status
 check_tokens(
 	const struct pawl_decoder *d, const uint32_t *tokens, int64_t n, struct pawl_error *err)
 {
-	enum pawl_status status = pawl_check_tokens(&d->source, tokens, n, err);
+	/* As many as have room may be looked at. */
+	enum pawl_status status = n < 1 ? PAWL_OK : pawl_kv_cache_check_room(d->cache, n, err);
 
-	return status ? status : pawl_kv_cache_check_room(d->cache, n, err);
+	return status ? status : pawl_check_tokens(&d->source, tokens, n, err);
 }
 
 /* Whether a chunk, filled up, is worth more than `n` single tokens, and fits. */

@@ -23,7 +23,7 @@ pawl_kv_shape_bytes(const struct pawl_kv_shape *shape)
 			 v = pawl_kv_shape_type(shape, PAWL_KV_V);
 	int64_t k_bytes = pawl_storage_bytes(&k), v_bytes = pawl_storage_bytes(&v), bytes;
 
-	if (!shape->max_seq_len || k_bytes < 0 || v_bytes < 0 ||
+	if (shape->n_layers < 1 || shape->max_seq_len < 1 || k_bytes < 0 || v_bytes < 0 ||
 		__builtin_mul_overflow(k_bytes + v_bytes, shape->n_layers, &bytes))
 		return -1;
 	return bytes;

@@ -178,7 +178,7 @@ check_room(struct pawl_paged_decoder *d, struct lot *lot, struct pawl_error *err
 		return status;
 	for (int64_t i = 0; i < lot->n; i++) {
 		lot->before[i] = pawl_kv_block_pool_session_len(d->pool, lot->sessions[i]);
-		if (lot->before[i] + lot->each > most)
+		if (lot->each > most - lot->before[i])
 			return pawl_fail(err, PAWL_CAPACITY,
 				"%" PRId64 " more tokens do not fit: session %" PRIu64
 				" holds %" PRId64 " of %" PRId64,
@@ -397,7 +397,8 @@ enum pawl_status
 pawl_paged_decoder_feed(struct pawl_paged_decoder *d, struct pawl_kv_session_id session,
 	const uint32_t *tokens, int64_t n, int64_t *taken, struct pawl_error *err)
 {
-	enum pawl_status status = pawl_check_tokens(&d->source, tokens, n, err);
+	int64_t most = n < d->options.prefill_chunk ? n : d->options.prefill_chunk;
+	enum pawl_status status = pawl_check_tokens(&d->source, tokens, most, err);
 
 	return status ? status : feed(d, session, tokens, n, taken, err);
 }
@@ -407,11 +408,12 @@ pawl_paged_decoder_prefill(struct pawl_paged_decoder *d, struct pawl_kv_session_
 	const uint32_t *tokens, int64_t n, const float **logits, struct pawl_error *err)
 {
 	struct lot all = {.sessions = {session}, .n = 1, .each = n};
-	enum pawl_status status = pawl_check_tokens(&d->source, tokens, n, err);
+	/* As many as have room may be looked at. */
+	enum pawl_status status = n < 1 ? PAWL_OK : check_room(d, &all, err);
 	int64_t take;
 
 	if (!status)
-		status = check_room(d, &all, err);
+		status = pawl_check_tokens(&d->source, tokens, n, err);
 	if (status)
 		return status;
 	/* The last token brings the logits. */

@@ -13,8 +13,13 @@ struct pawl_plan_cache {
 enum pawl_status
 pawl_plan_cache_new(int capacity, struct pawl_plan_cache **out, struct pawl_error *err)
 {
-	struct pawl_plan_cache *cache = pawl_memory_zalloc(1, sizeof(*cache));
+	struct pawl_plan_cache *cache;
 
+	if (capacity < 1 || capacity > PAWL_MAX_CACHED_PLANS)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"a cache of %d plans; 1 to %d are possible", capacity,
+			PAWL_MAX_CACHED_PLANS);
+	cache = pawl_memory_zalloc(1, sizeof(*cache));
 	if (cache)
 		cache->plans = pawl_memory_zalloc((size_t)capacity, sizeof(struct pawl_plan *));
 	if (!cache || !cache->plans) {

@@ -9,7 +9,9 @@
 
 struct pawl_plan_cache;
 
-/* capacity >= 1 plans. */
+enum { PAWL_MAX_CACHED_PLANS = 1 << 16 };
+
+/* 1 <= capacity <= PAWL_MAX_CACHED_PLANS plans, or PAWL_INVALID_ARGUMENT. */
 enum pawl_status pawl_plan_cache_new(
 	int capacity, struct pawl_plan_cache **out, struct pawl_error *err);
 /* NULL is allowed. */

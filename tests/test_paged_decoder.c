@@ -400,9 +400,14 @@ START_TEST(refusals_change_nothing)
 	struct pawl_kv_session_id a = open_sequence(), b = open_sequence(), c = open_sequence(),
 				  d = open_sequence();
 	struct pawl_paged_row rows[PAWL_MAX_BATCH + 1] = {{a, 1}, {a, 2}};
+	const uint32_t token = 1;
 
 	prefill(a, 0, 64);
 	check_refused(PAWL_CAPACITY, rows, 1, "holds 64 of 64");
+	ck_assert_int_eq(pawl_paged_decoder_prefill(decoder, b, &token, INT64_MAX, NULL, &err),
+		PAWL_CAPACITY);
+	ck_assert_int_eq(pawl_paged_decoder_prefill(decoder, b, &token, INT64_MIN, NULL, &err),
+		PAWL_INVALID_ARGUMENT);
 	check_refused(PAWL_INVALID_ARGUMENT, rows, 2, "twice");
 	check_refused(PAWL_INVALID_ARGUMENT, rows, 0, "no tokens");
 	check_refused(PAWL_INVALID_ARGUMENT, rows, -1, "no tokens");

@@ -5,6 +5,7 @@
 #include "tests/decoding.h"
 #include "tests/suites.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,6 +186,35 @@ START_TEST(kinds_of_logits_have_plans_of_their_own)
 }
 END_TEST
 
+START_TEST(capacities_are_checked)
+{
+	static const int bad[] = {0, -1, INT_MIN, PAWL_MAX_CACHED_PLANS + 1, INT_MAX};
+	struct pawl_plan_cache *plans = NULL;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		ck_assert_int_eq(
+			pawl_plan_cache_new(bad[i], &plans, &err), PAWL_INVALID_ARGUMENT);
+		ck_assert_ptr_null(plans);
+	}
+	ck_assert_int_eq(pawl_plan_cache_new(PAWL_MAX_CACHED_PLANS, &plans, &err), PAWL_OK);
+	pawl_plan_cache_free(plans);
+}
+END_TEST
+
+START_TEST(more_tokens_than_room_are_not_looked_at)
+{
+	struct pawl_decoder *decoder = pawl_test_decoder(model, &options);
+	const uint32_t token = 1;
+
+	ck_assert_int_eq(
+		pawl_decoder_prefill(decoder, &token, INT64_MAX, NULL, &err), PAWL_CAPACITY);
+	ck_assert_int_eq(pawl_decoder_prefill(decoder, &token, 65, NULL, &err), PAWL_CAPACITY);
+	ck_assert_int_eq(pawl_decoder_prefill(decoder, &token, INT64_MIN, NULL, &err),
+		PAWL_INVALID_ARGUMENT);
+	pawl_decoder_free(decoder);
+}
+END_TEST
+
 START_TEST(sessions_are_bounded)
 {
 	struct pawl_decoder *decoder = pawl_test_decoder(model, &options);
@@ -216,6 +246,8 @@ pawl_plan_cache_suite(void)
 	tcase_add_test(tcase, sessions_run_side_by_side);
 	tcase_add_test(tcase, a_plan_cache_keeps_the_latest);
 	tcase_add_test(tcase, kinds_of_logits_have_plans_of_their_own);
+	tcase_add_test(tcase, capacities_are_checked);
+	tcase_add_test(tcase, more_tokens_than_room_are_not_looked_at);
 	tcase_add_test(tcase, sessions_are_bounded);
 	suite_add_tcase(suite, tcase);
 	return suite;

@@ -160,7 +160,8 @@ struct pawl_api {
 	 * element (weights: 4, kv: 64 bytes).  Borrowed until bound anew or the instance is
 	 * destroyed.  Weights may be copied into another layout now: changing them later needs a new
 	 * bind.  Rebinding a kv is cheap and allocates nothing that stays.  The memory of two kv
-	 * consts, or of a kv and a weight, may overlap until the next run, which refuses it.
+	 * consts, or of a kv and a weight that is read where it lies, may overlap until the next run, which
+	 * refuses it; a weight that was packed is read no more.
 	 */
 	struct pawl_status_object *(*instance_bind)(
 		struct pawl_instance *instance, const char *name, void *bytes, size_t n_bytes);
