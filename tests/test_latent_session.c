@@ -297,6 +297,36 @@ START_TEST(rollback_equals_straight)
 }
 END_TEST
 
+static void
+spoil_from(struct pawl_latent_kv_cache *cache, int64_t from)
+{
+	for (int32_t i = 0; i < 2 * N_LAYERS; i++) {
+		struct pawl_storage *storage = pawl_latent_kv_cache_storage(cache, i / 2, i % 2);
+		int64_t row = storage->n_bytes / CAPACITY;
+
+		memset((char *)storage->bytes + from * row, 0xff,
+			(size_t)((CAPACITY - from) * row));
+	}
+}
+
+START_TEST(what_lies_beyond_the_length_means_nothing)
+{
+	const float *row = NULL;
+	float wanted[WIDTH];
+
+	fresh(1, 14, wanted);
+	spoil_from(first, 0);
+	for (int i = 0; i < 14; i++) {
+		row = step(session, first, 1);
+		spoil_from(first, i + 1);
+	}
+	ck_assert(!memcmp(row, wanted, sizeof(wanted)));
+	pawl_latent_kv_cache_truncate_to(first, 13);
+	spoil_from(first, 12);
+	ck_assert(memcmp(step(session, first, 1), wanted, sizeof(wanted)));
+}
+END_TEST
+
 START_TEST(capacity_is_checked)
 {
 	int64_t offset = CAPACITY;
@@ -598,6 +628,7 @@ pawl_latent_session_suite(void)
 	tcase_add_test(tests, a_stale_session_is_told_apart);
 	tcase_add_test(tests, a_freed_cache_that_comes_back_at_its_address);
 	tcase_add_test(tests, rollback_equals_straight);
+	tcase_add_test(tests, what_lies_beyond_the_length_means_nothing);
 	tcase_add_test(tests, capacity_is_checked);
 	tcase_add_test(tests, a_cleared_cache_is_refused);
 	tcase_add_loop_test(tests, sessions_refuse_caches_of_another_geometry, 0, 6);

@@ -1,6 +1,7 @@
 /* Sessions and caches: who may serve whom. */
 #include "runtime/decode_session.h"
 
+#include "runtime/kv_layout.h"
 #include "tests/decoding.h"
 #include "tests/suites.h"
 
@@ -146,6 +147,56 @@ START_TEST(an_injected_layer_is_refused_and_costs_one_rebuild)
 	ck_assert_uint_eq(stats_now().counters.rebinds, 0);
 	ck_assert_int_eq(stats_now().last.kind, PAWL_SESSION_KEPT);
 	pawl_kv_cache_free(cache);
+	free(fresh);
+}
+END_TEST
+
+/* Positions from `from` on become NaN, whatever the layout. */
+static void
+spoil_from(struct pawl_kv_cache *cache, int64_t from)
+{
+	const struct pawl_kv_shape *shape = pawl_kv_cache_shape(cache);
+
+	for (int32_t i = 0; i < 2 * shape->n_layers; i++) {
+		const struct pawl_kv_layer_id id = {i / 2, (enum pawl_kv_slot)(i % 2)};
+		struct pawl_storage *storage = pawl_kv_cache_storage(cache, id);
+		const struct pawl_kv_planes planes = pawl_kv_planes_of(&storage->type, 2);
+		int64_t kept = pawl_kv_logical_bytes(&planes, from);
+		char *rows = malloc((size_t)kept + 1);
+
+		ck_assert_ptr_nonnull(rows);
+		pawl_kv_read_positions(&planes, storage->bytes, from, rows);
+		memset(storage->bytes, 0xff, (size_t)storage->n_bytes);
+		pawl_kv_write_positions(&planes, storage->bytes, from, rows);
+		free(rows);
+	}
+}
+
+START_TEST(what_lies_beyond_the_length_means_nothing)
+{
+	static const enum pawl_dtype dtypes[] = {PAWL_DTYPE_F16, PAWL_DTYPE_F32, PAWL_DTYPE_BF16};
+	float *fresh;
+	const float *logits = NULL;
+
+	pawl_decoder_free(decoder);
+	options.kv_dtype = dtypes[_i];
+	decoder = pawl_test_decoder(model, &options);
+	fresh = pawl_test_fresh(model, &options, 1, 23);
+	spoil_from(pawl_decoder_cache(decoder), 0);
+	pawl_test_prefill(decoder, 1, 0, 13);
+	spoil_from(pawl_decoder_cache(decoder), 13);
+	for (int i = 13; i < 20; i++)
+		pawl_test_step(decoder, 1, i);
+	pawl_decoder_truncate(decoder, 17);
+	spoil_from(pawl_decoder_cache(decoder), 17);
+	for (int i = 17; i < 23; i++)
+		logits = pawl_test_step(decoder, 1, i);
+	ck_assert(pawl_test_same(decoder, logits, fresh));
+	/* What lies before it does mean something. */
+	pawl_decoder_truncate(decoder, 22);
+	spoil_from(pawl_decoder_cache(decoder), 21);
+	ck_assert_int_eq(pawl_decoder_step(decoder, pawl_test_token(1, 22), &logits, &err), PAWL_OK);
+	ck_assert(!pawl_test_same(decoder, logits, fresh));
 	free(fresh);
 }
 END_TEST
@@ -402,6 +453,7 @@ pawl_session_suite(void)
 	tcase_add_test(tcase, a_freed_cache_that_comes_back_at_its_address);
 	tcase_add_test(tcase, another_capacity_is_stale);
 	tcase_add_test(tcase, an_injected_layer_is_refused_and_costs_one_rebuild);
+	tcase_add_loop_test(tcase, what_lies_beyond_the_length_means_nothing, 0, 3);
 	tcase_add_test(tcase, a_cleared_cache_fits_no_plan);
 	tcase_add_test(tcase, refresh_tells_before_it_touches);
 	tcase_add_test(tcase, a_refused_session_is_freed_after_the_callback);
