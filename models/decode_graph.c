@@ -11,6 +11,15 @@ data(struct pawl_graph *graph, const char *name, enum pawl_dtype dtype, int rank
 	return pawl_build_const(graph, PAWL_ROLE_DATA, name, &type);
 }
 
+static struct pawl_node *
+zero_table(struct pawl_graph *graph, const struct pawl_graph_request *request)
+{
+	const int64_t dims[] = {1, (request->capacity - 1) / request->ring + 1};
+	const struct pawl_type type = pawl_type_make(PAWL_DTYPE_U32, 2, dims);
+
+	return pawl_build_splat(graph, &type, 0);
+}
+
 void
 pawl_decode_add_inputs(struct pawl_graph *graph, const struct pawl_graph_request *request,
 	int64_t rope_width, struct pawl_decode_inputs *out)
@@ -29,26 +38,38 @@ pawl_decode_add_inputs(struct pawl_graph *graph, const struct pawl_graph_request
 		out->cos = data(graph, "rope_cos", PAWL_DTYPE_F32, 2, angles);
 		out->sin = data(graph, "rope_sin", PAWL_DTYPE_F32, 2, angles);
 	}
-	if (!request->n_sequences) {
+	if (!request->n_sequences)
 		out->offset = data(graph, "offset", PAWL_DTYPE_I64, 0, NULL);
+	if (request->n_sequences || request->ring)
+		out->positions = data(graph, "positions", PAWL_DTYPE_I64, 1, &rows);
+	if (request->ring)
+		out->ring_table = zero_table(graph, request);
+	if (!request->n_sequences)
 		return;
-	}
-	out->positions = data(graph, "positions", PAWL_DTYPE_I64, 1, &rows);
 	out->write_index = data(graph, "write_index", PAWL_DTYPE_I64, 1, &rows);
 	out->block_table = data(graph, "block_table", PAWL_DTYPE_U32, 2, table);
 }
 
 struct pawl_node *
-pawl_decode_cache(struct pawl_graph *graph, const struct pawl_decode_inputs *in, const char *which,
-	int64_t layer, int64_t n_heads, int64_t width, enum pawl_layout layout)
+pawl_decode_cache(struct pawl_graph *graph, const struct pawl_decode_inputs *in, 
+	const struct pawl_decode_cache_spec *spec)
 {
-	const int64_t dims[] = {1, n_heads, in->request->capacity, width};
+	bool is_ring = in->request->ring && spec->window;
+	const int64_t dims[] = {1, spec->n_heads,
+		is_ring ? in->request->ring : in->request->capacity, spec->width};
 	struct pawl_type type = pawl_type_make(in->request->kv_dtype, 4, dims);
 	char name[64];
 
-	type.layout = layout;
-	snprintf(name, sizeof(name), "cache.%s.%lld", which, (long long)layer);
+	type.layout = spec->layout;
+	snprintf(name, sizeof(name), "cache.%s.%lld", spec->which, (long long)spec->layer);
 	return pawl_build_const(graph, PAWL_ROLE_KV, name, &type);
+}
+
+/* A ring is shorter than what keeps everything. */
+static bool
+is_ring(const struct pawl_decode_inputs *in, const struct pawl_node *cache)
+{
+	return in->request->ring && cache->type.dim[2].base == in->request->ring;
 }
 
 struct pawl_node *
@@ -57,7 +78,7 @@ pawl_decode_append(struct pawl_graph *graph, const struct pawl_decode_inputs *in
 {
 	static const int heads_first[] = {1, 0, 2};
 	struct pawl_attrs attrs = pawl_attrs_default();
-	struct pawl_node *inputs[3];
+	struct pawl_node *inputs[3] = {cache, NULL, in->write_index};
 	int64_t slab[4];
 
 	if (!cache || !x)
@@ -68,13 +89,16 @@ pawl_decode_append(struct pawl_graph *graph, const struct pawl_decode_inputs *in
 	slab[3] = cache->type.dim[3].base;
 	x = pawl_build_cast(graph, x, in->request->kv_dtype);
 	x = pawl_build_permute(graph, x, heads_first);
-	x = pawl_build_reshape(graph, x, 4, slab);
-	if (in->offset)
-		return pawl_build_write_slice(graph, cache, x, NULL, 2, in->offset);
+	inputs[1] = pawl_build_reshape(graph, x, 4, slab);
 	attrs.axis = 2;
-	inputs[0] = cache;
-	inputs[1] = x;
-	inputs[2] = in->write_index;
+	if (is_ring(in, cache)) {
+		inputs[2] = in->offset;
+		attrs.modulus = in->request->ring;
+		return pawl_build(
+			graph, PAWL_OP_WRITE_SLICE_ROTATING, NULL, inputs, 3, &attrs, NULL);
+	}
+	if (in->offset)
+		return pawl_build_write_slice(graph, cache, inputs[1], NULL, 2, in->offset);
 	return pawl_build(graph, PAWL_OP_WRITE_ROWS, NULL, inputs, 3, &attrs, NULL);
 }
 
@@ -85,13 +109,14 @@ pawl_decode_attend(struct pawl_graph *graph, const struct pawl_decode_inputs *in
 {
 	struct pawl_node *inputs[5] = {q, k, v, in->offset, NULL};
 	struct pawl_attrs all = *attrs;
+	bool rotates = k && is_ring(in, k);
 
 	all.sym = in->attended_len;
-	if (in->offset)
+	if (in->offset && !rotates)
 		return pawl_build(graph, PAWL_OP_ATTENTION, NULL, inputs, 4, &all, NULL);
-	all.block = in->request->block_size;
+	all.block = rotates ? in->request->ring : in->request->block_size;
 	inputs[3] = in->positions;
-	inputs[4] = in->block_table;
+	inputs[4] = rotates ? in->ring_table : in->block_table;
 	return pawl_build(graph, PAWL_OP_PAGED_ATTENTION, NULL, inputs, 5, &all, NULL);
 }
 

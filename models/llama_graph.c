@@ -63,8 +63,9 @@ static struct pawl_node *
 append(struct builder *b, const char *which, int64_t layer, enum pawl_layout layout,
 	struct pawl_node *x)
 {
-	struct pawl_node *cache = pawl_decode_cache(
-		b->g, &b->in, which, layer, b->c->n_kv_heads, b->c->head_dim, layout);
+	const struct pawl_decode_cache_spec spec = {
+		which, layer, b->c->n_kv_heads, b->c->head_dim, layout, 0};
+	struct pawl_node *cache = pawl_decode_cache(b->g, &b->in, &spec);
 
 	return pawl_decode_append(b->g, &b->in, cache, x);
 }

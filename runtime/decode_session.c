@@ -115,16 +115,16 @@ check_pages(const struct pawl_decode_session *s, struct pawl_error *err)
 	const struct pawl_plan_key *key = &s->plan->key;
 	const struct pawl_type *table;
 
-	if (s->data[BLOCK_TABLE] < 0 && !key->n_sequences)
-		return PAWL_OK;
-	if (s->data[BLOCK_TABLE] < 0)
+	bool is_paged = s->data[BLOCK_TABLE] >= 0;
+
+	if (!is_paged && key->n_sequences)
 		return pawl_fail(err, PAWL_INVALID_GRAPH,
 			"the graph has no data const block_table, the key says %" PRId64
 			" sequences",
 			key->n_sequences);
-	table = &s->plan->types[s->data[BLOCK_TABLE]];
-	if (table->rank != 2 || table->dim[0].base != key->n_sequences ||
-		table->dim[1].base != key->max_blocks || key->block_size < 1)
+	table = is_paged ? &s->plan->types[s->data[BLOCK_TABLE]] : NULL;
+	if (is_paged && (table->rank != 2 || table->dim[0].base != key->n_sequences ||
+		table->dim[1].base != key->max_blocks || key->block_size < 1))
 		return pawl_fail(err, PAWL_INVALID_GRAPH,
 			"block_table is not of %" PRId64 " sequences of %" PRId64
 			" blocks, as the key says",
@@ -132,7 +132,7 @@ check_pages(const struct pawl_decode_session *s, struct pawl_error *err)
 	for (int i = 0; i < 2; i++) {
 		int32_t slot = s->data[lists[i]];
 
-		if (slot < 0 || pawl_type_elems(&s->plan->types[slot]) != key->seq)
+		if (slot < 0 ? is_paged : pawl_type_elems(&s->plan->types[slot]) != key->seq)
 			return pawl_fail(err, PAWL_INVALID_GRAPH,
 				"the graph has no data const %s of %" PRId64 " rows",
 				data_names[lists[i]], key->seq);
@@ -205,6 +205,10 @@ check_cache(
 			", %" PRId64 ", %" PRId64,
 			key->n_layers, key->n_kv_heads, key->head_dim, key->max_seq_len,
 			shape->n_layers, shape->n_kv_heads, shape->head_dim, shape->max_seq_len);
+	if (shape->rings.positions != key->ring)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"the plan is for rings of %" PRId64 " positions, this cache has %" PRId64,
+			key->ring, shape->rings.positions);
 	return PAWL_OK;
 }
 

@@ -5,6 +5,7 @@
  * The plan's graph takes token data through data consts of these names, of constant shape:
  *   token_ids  u32 or i32 [seq]           rope_cos, rope_sin  f32 [seq, width]
  *   offset     i64 []                     mask  [seq, max_seq_len] or [1, 1, seq, max_seq_len]
+ *   positions  i64 [seq]: offset, offset + 1, ...
  * each optional but token_ids; a plan over a cache in blocks has, in place of offset and mask,
  *   positions, write_index  i64 [seq]     block_table  u32 [n_sequences, max_blocks]
  * which say where each row stands in its sequence (negative: an idle row), where its key and value

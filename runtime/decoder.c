@@ -18,6 +18,27 @@ counters_of(struct pawl_decoder *d)
 	return pawl_inference_context_counters(d->sessions.context);
 }
 
+/* Rings for what the options ask for; none where they would hold no less than everything. */
+static enum pawl_status
+plan_rings(const struct pawl_model_source *source, const struct pawl_decoder_options *o,
+	struct pawl_kv_rings *out, struct pawl_error *err)
+{
+	int64_t chunk = o->prefill_chunk ? o->prefill_chunk : PAWL_PREFILL_CHUNK, n;
+
+	*out = (struct pawl_kv_rings){0};
+	if (!o->rings || !source->window)
+		return PAWL_OK;
+	n = pawl_kv_ring_capacity(source->window, chunk, o->ring_rollback);
+	if (n < 0)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"no ring holds a window of %" PRId64 ", chunks of %" PRId64
+			" and a rollback of %" PRId64,
+			source->window, chunk, o->ring_rollback);
+	if (n < o->capacity)
+		*out = (struct pawl_kv_rings){n, source->window, source->window_layers};
+	return PAWL_OK;
+}
+
 enum pawl_status
 pawl_decoder_new(const struct pawl_model_source *source, struct pawl_device *device,
 	const struct pawl_decoder_options *options, struct pawl_decoder **out,
@@ -47,6 +68,9 @@ pawl_decoder_new(const struct pawl_model_source *source, struct pawl_device *dev
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"a prefill chunk of %" PRId64 " tokens; 1 to %d are possible",
 			options->prefill_chunk, PAWL_MAX_PREFILL_CHUNK);
+	status = plan_rings(source, options, &shape.rings, err);
+	if (status)
+		return status;
 	d = pawl_memory_zalloc(1, sizeof(*d));
 	if (!d)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a decoder");
@@ -94,15 +118,19 @@ forward(struct pawl_decoder *d, const uint32_t *tokens, int64_t n, int64_t seq,
 	struct pawl_held_session *held;
 
 	if (!status)
+		status = pawl_kv_cache_check_rows(d->cache, seq, err);
+	if (!status)
 		status = pawl_kv_cache_own(d->cache, err);
 	if (!status)
 		status = ready_session(d, seq, logits, &held, err);
 	if (!status)
 		status = pawl_token_buffers_fill(&held->buffers, &d->source, tokens, n,
 			pawl_kv_cache_len(d->cache), &data, err);
-	if (!status)
-		status = pawl_decode_session_realize(
-			held->session, &data, &held->buffers.env, counters_of(d), err);
+	if (status)
+		return status;
+	pawl_kv_cache_note_write(d->cache, seq);
+	status = pawl_decode_session_realize(
+		held->session, &data, &held->buffers.env, counters_of(d), err);
 	if (status)
 		return status;
 	pawl_kv_cache_advance(d->cache, n);
@@ -300,7 +328,9 @@ pawl_decoder_prepare(struct pawl_decoder *d, int64_t n_tokens, enum pawl_logits 
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"a step of %" PRId64 " tokens on a cache of %" PRId64, n_tokens,
 			pawl_decoder_capacity(d));
-	status = pawl_kv_cache_own(d->cache, err);
+	status = pawl_kv_cache_check_rows(d->cache, n_tokens, err);
+	if (!status)
+		status = pawl_kv_cache_own(d->cache, err);
 	if (!status)
 		status = ready_session(d, n_tokens, logits, &held, err);
 	if (!status && plan)

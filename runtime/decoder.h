@@ -27,6 +27,12 @@ struct pawl_decoder_options {
 	enum pawl_precision precision;
 	int n_threads;                 /* 0: pawl_default_threads */
 	int64_t prefill_chunk;         /* 0: PAWL_PREFILL_CHUNK */
+	/*
+	 * Layers with a window keep, in place of capacity positions, a ring for runs of prefill_chunk
+	 * tokens or of ring_rollback + 1 (pawl_decoder_extend), all but one of which may be taken back.
+	 */
+	bool rings;
+	int64_t ring_rollback;
 	bool replan;                   /* optimize anew for every run; for comparison */
 	bool no_reuse;                 /* every temporary gets memory of its own */
 	struct pawl_plan_cache *plans; /* shared with other decoders, or NULL; must outlive this */
@@ -85,7 +91,10 @@ enum pawl_status pawl_decoder_save(const struct pawl_decoder *decoder, const uin
 	int64_t n_tokens, const char *path, struct pawl_error *err);
 enum pawl_status pawl_decoder_restore(struct pawl_decoder *decoder,
 	const struct pawl_kv_snapshot *snapshot, struct pawl_error *err);
-/* Forgets what lies at n and beyond; plans and storages stay. */
+/*
+ * Forgets what lies at n and beyond; plans and storages stay.  With rings, further back than they hold
+ * is all (pawl_kv_cache_truncate_to), also after a prompt that failed in a later chunk.
+ */
 void pawl_decoder_truncate(struct pawl_decoder *decoder, int64_t n);
 
 /* A step owns the cache first (pawl_kv_cache_own): the first one after a fork copies what is cached. */

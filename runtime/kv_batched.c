@@ -41,8 +41,8 @@ allocate(struct pawl_batched_kv *kv, struct pawl_inference_context *context, str
 			n_storages(kv));
 	}
 	for (int32_t i = 0; i < n_storages(kv); i++) {
-		types[i] = pawl_kv_shape_type(
-			&kv->shape, (enum pawl_kv_slot)(i % PAWL_N_KV_SLOTS));
+		types[i] = pawl_kv_shape_type(&kv->shape, i / PAWL_N_KV_SLOTS,
+			(enum pawl_kv_slot)(i % PAWL_N_KV_SLOTS));
 		types[i].dim[0] = pawl_dim_const(kv->k);
 	}
 	status = pawl_kv_alloc(context, n_storages(kv), types, kv->storages, err);

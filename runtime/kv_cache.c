@@ -7,24 +7,49 @@
 #include <inttypes.h>
 
 struct pawl_type
-pawl_kv_shape_type(const struct pawl_kv_shape *shape, enum pawl_kv_slot slot)
+pawl_kv_shape_type(const struct pawl_kv_shape *shape, int32_t layer, enum pawl_kv_slot slot)
 {
-	const int64_t dims[] = {1, shape->n_kv_heads, shape->max_seq_len, shape->head_dim};
+	bool is_ring = shape->rings.positions && pawl_layer_set_has(&shape->rings.layers, layer);
+	const int64_t dims[] = {1, shape->n_kv_heads,
+		is_ring ? shape->rings.positions : shape->max_seq_len, shape->head_dim};
 	struct pawl_type type = pawl_type_make(shape->dtype, 4, dims);
 
 	type.layout = shape->layout[slot];
 	return type;
 }
 
+/* n layers like that one; -1 where there is no such memory. */
+static int64_t
+layers_bytes(const struct pawl_kv_shape *shape, int32_t layer, int64_t n)
+{
+	struct pawl_type k = pawl_kv_shape_type(shape, layer, PAWL_KV_K),
+			 v = pawl_kv_shape_type(shape, layer, PAWL_KV_V);
+	int64_t k_bytes = pawl_storage_bytes(&k), v_bytes = pawl_storage_bytes(&v), bytes;
+
+	if (k_bytes < 0 || v_bytes < 0 || __builtin_mul_overflow(k_bytes + v_bytes, n, &bytes))
+		return -1;
+	return bytes;
+}
+
 int64_t
 pawl_kv_shape_bytes(const struct pawl_kv_shape *shape)
 {
-	struct pawl_type k = pawl_kv_shape_type(shape, PAWL_KV_K),
-			 v = pawl_kv_shape_type(shape, PAWL_KV_V);
-	int64_t k_bytes = pawl_storage_bytes(&k), v_bytes = pawl_storage_bytes(&v), bytes;
+	int64_t n_rings = 0, bytes, ring_bytes = 0;
+	int32_t ring = 0;
 
-	if (shape->n_layers < 1 || shape->max_seq_len < 1 || k_bytes < 0 || v_bytes < 0 ||
-		__builtin_mul_overflow(k_bytes + v_bytes, shape->n_layers, &bytes))
+	if (shape->n_layers < 1 || shape->max_seq_len < 1)
+		return -1;
+	for (int32_t i = 0; shape->rings.positions && i < shape->n_layers &&
+			    i < PAWL_MAX_WINDOW_LAYERS; i++)
+		if (pawl_layer_set_has(&shape->rings.layers, i)) {
+			ring = i;
+			n_rings++;
+		}
+	/* Layer -1 is in no set. */
+	bytes = layers_bytes(shape, -1, shape->n_layers - n_rings);
+	if (n_rings)
+		ring_bytes = layers_bytes(shape, ring, n_rings);
+	if (bytes < 0 || ring_bytes < 0 || __builtin_add_overflow(bytes, ring_bytes, &bytes))
 		return -1;
 	return bytes;
 }
@@ -74,8 +99,8 @@ realize_layers(
 	enum pawl_status status;
 
 	for (int32_t i = 0; types && i < n; i++)
-		types[i] = pawl_kv_shape_type(
-			&cache->shape, (enum pawl_kv_slot)(i % PAWL_N_KV_SLOTS));
+		types[i] = pawl_kv_shape_type(&cache->shape, i / PAWL_N_KV_SLOTS,
+			(enum pawl_kv_slot)(i % PAWL_N_KV_SLOTS));
 	if (!storages || !types)
 		status = pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %d storages", n);
 	else
@@ -99,6 +124,23 @@ pawl_kv_dtype_is_possible(enum pawl_dtype dtype)
 	return dtype == PAWL_DTYPE_F16 || dtype == PAWL_DTYPE_BF16 || dtype == PAWL_DTYPE_F32;
 }
 
+static enum pawl_status
+check_rings(const struct pawl_kv_shape *shape, struct pawl_error *err)
+{
+	const struct pawl_kv_rings *rings = &shape->rings;
+
+	if (!rings->positions)
+		return PAWL_OK;
+	if (rings->window < 1 || rings->positions < rings->window ||
+		rings->positions % PAWL_KV_POSITIONS_ALIGN ||
+		rings->positions >= shape->max_seq_len)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"rings of %" PRId64 " positions for a window of %" PRId64
+			" in a cache of %" PRId64,
+			rings->positions, rings->window, shape->max_seq_len);
+	return PAWL_OK;
+}
+
 enum pawl_status
 pawl_kv_shape_check(const struct pawl_kv_shape *shape, struct pawl_error *err)
 {
@@ -116,7 +158,7 @@ pawl_kv_shape_check(const struct pawl_kv_shape *shape, struct pawl_error *err)
 		shape->layout[PAWL_KV_V] != PAWL_LAYOUT_ROWS)
 		return pawl_fail(
 			err, PAWL_INVALID_ARGUMENT, "a cache has K in rows or k16 and V in rows");
-	return PAWL_OK;
+	return check_rings(shape, err);
 }
 
 enum pawl_status
@@ -268,7 +310,8 @@ pawl_kv_cache_set_capacity(struct pawl_kv_cache *cache, int64_t max_seq_len, enu
 		return status;
 	for (int32_t i = 0; i < shape.n_layers; i++)
 		for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++) {
-			struct pawl_type type = pawl_kv_shape_type(&shape, (enum pawl_kv_slot)slot);
+			struct pawl_type type = 
+				pawl_kv_shape_type(&shape, i, (enum pawl_kv_slot)slot);
 			const struct pawl_storage *storage = cache->layers[i].storage[slot];
 
 			if (!storage || !pawl_type_equal(&storage->type, &type))
@@ -292,7 +335,9 @@ pawl_kv_cache_clear(struct pawl_kv_cache *cache)
 		drop_layer(&cache->layers[i]);
 	pawl_kv_cache_leave(cache);
 	cache->shape.max_seq_len = 0;
+	cache->shape.rings.positions = 0;
 	cache->cached_len = 0;
+	cache->written = 0;
 	cache->alloc_id = pawl_kv_alloc_id_new();
 	cache->location = PAWL_LOCATION_UNKNOWN;
 }
@@ -302,8 +347,43 @@ pawl_kv_cache_truncate_to(struct pawl_kv_cache *cache, int64_t n)
 {
 	if (n < 0 || n >= cache->cached_len)
 		return;
-	cache->cached_len = n;
+	cache->cached_len = n < pawl_kv_cache_least_len(cache) ? 0 : n;
+	if (!cache->cached_len)
+		cache->written = 0;
 	bump_all(cache);
+}
+
+/* The row at length n sees from n - window + 1 on, of which positions below written - ring are gone. */
+int64_t
+pawl_kv_cache_least_len(const struct pawl_kv_cache *cache)
+{
+	const struct pawl_kv_rings *rings = &cache->shape.rings;
+	int64_t gone = cache->written - rings->positions;
+
+	return rings->positions && gone > 0 ? gone + rings->window - 1 : 0;
+}
+
+enum pawl_status
+pawl_kv_cache_check_rows(
+	const struct pawl_kv_cache *cache, int64_t rows, struct pawl_error *err)
+{
+	const struct pawl_kv_rings *rings = &cache->shape.rings;
+
+	if (!rings->positions)
+		return PAWL_OK;
+	if (rows < 1 || rows > rings->positions - rings->window + 1)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"%" PRId64 " rows would cover what a window of %" PRId64
+			" sees in a ring of %" PRId64,
+			rows, rings->window, rings->positions);
+	return PAWL_OK;
+}
+
+void
+pawl_kv_cache_note_write(struct pawl_kv_cache *cache, int64_t rows)
+{
+	if (cache->written < cache->cached_len + rows)
+		cache->written = cache->cached_len + rows;
 }
 
 enum pawl_status

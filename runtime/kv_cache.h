@@ -5,11 +5,16 @@
  * Storages are private: they change only through the functions below, each of which mints a new
  * allocation id, so that no plan can go on with memory it no longer serves.  What lies beyond
  * cached_len is finite but means nothing.  Belongs to one thread at a time.
+ *
+ * Layers of shape.rings keep the last rings.positions positions instead, each at its number modulo
+ * that: enough for attention with a window.  What a run writes there takes the place of what came
+ * rings.positions before.
  */
 #ifndef PAWL_RUNTIME_KV_CACHE_H
 #define PAWL_RUNTIME_KV_CACHE_H
 
 #include "runtime/identity.h"
+#include "runtime/kv_ring.h"
 #include "runtime/rebind.h"
 #include "runtime/storage.h"
 
@@ -41,6 +46,7 @@ struct pawl_kv_shape {
 	int64_t max_seq_len;   /* 0: no capacity */
 	enum pawl_dtype dtype; /* f16, bf16 or f32 */
 	enum pawl_layout layout[PAWL_N_KV_SLOTS];
+	struct pawl_kv_rings rings; /* below max_seq_len */
 };
 
 struct pawl_kv_cache;
@@ -56,7 +62,8 @@ enum pawl_status pawl_kv_cache_with_dims(int32_t n_layers, int64_t n_kv_heads, i
 /*
  * All storages zero-filled by one run of a graph of 2 n_layers alloc and zero_fill on the
  * context's device.  max_seq_len is rounded up to a multiple of 16.  PAWL_INVALID_ARGUMENT for a
- * size below 1 or another dtype; PAWL_OUT_OF_MEMORY names the bytes of the whole cache.
+ * size below 1, another dtype, or rings that are no multiple of 16 from the window up to
+ * max_seq_len; PAWL_OUT_OF_MEMORY names the bytes of the whole cache.
  */
 enum pawl_status pawl_kv_cache_with_capacity(struct pawl_inference_context *context,
 	const struct pawl_kv_shape *shape, struct pawl_kv_cache **out, struct pawl_error *err);
@@ -66,7 +73,8 @@ void pawl_kv_cache_free(struct pawl_kv_cache *cache);
 
 /* Bytes of a cache of that shape; -1 when it has none or the size overflows. */
 int64_t pawl_kv_shape_bytes(const struct pawl_kv_shape *shape);
-struct pawl_type pawl_kv_shape_type(const struct pawl_kv_shape *shape, enum pawl_kv_slot slot);
+struct pawl_type pawl_kv_shape_type(
+	const struct pawl_kv_shape *shape, int32_t layer, enum pawl_kv_slot slot);
 
 const struct pawl_kv_shape *pawl_kv_cache_shape(const struct pawl_kv_cache *cache);
 int64_t pawl_kv_cache_len(const struct pawl_kv_cache *cache);
@@ -128,9 +136,21 @@ void pawl_kv_cache_clear(struct pawl_kv_cache *cache);
 
 /*
  * The rollback: forgets what lies at n and beyond.  Storages and allocation id stay; versions are
- * stepped when something was cut, since the same positions will get other content.
+ * stepped when something was cut, since the same positions will get other content.  With rings, a
+ * length other than 0 and below pawl_kv_cache_least_len is one that was overwritten: all is forgotten.
  */
 void pawl_kv_cache_truncate_to(struct pawl_kv_cache *cache, int64_t n);
+/* The least length that a window is still whole at, 0 without rings; 0 itself is always possible. */
+int64_t pawl_kv_cache_least_len(const struct pawl_kv_cache *cache);
+
+/*
+ * Whether a run may write `rows` positions from the length on: PAWL_INVALID_ARGUMENT when they would
+ * cover in a ring what the first of them sees.
+ */
+enum pawl_status pawl_kv_cache_check_rows(
+	const struct pawl_kv_cache *cache, int64_t rows, struct pawl_error *err);
+/* Before such a run, however many of the rows will count: records what they overwrite in rings. */
+void pawl_kv_cache_note_write(struct pawl_kv_cache *cache, int64_t rows);
 
 /* PAWL_CAPACITY, naming both sizes, when n more do not fit.  Changes nothing. */
 enum pawl_status pawl_kv_cache_check_room(

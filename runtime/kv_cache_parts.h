@@ -16,6 +16,7 @@ struct pawl_kv_cache {
 	struct pawl_kv_layer *layers;
 	struct pawl_kv_sharing *sharing; /* NULL: never forked; else all layers are of the shape */
 	int64_t cached_len;
+	int64_t written; /* one beyond the last position that rings may hold */
 	struct pawl_kv_alloc_id alloc_id;
 	struct pawl_location location;
 };

@@ -33,7 +33,7 @@ check(const struct pawl_kv_cache *cache, struct pawl_error *err)
 		for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++) {
 			const struct pawl_storage *storage = cache->layers[i].storage[slot];
 			const struct pawl_type type =
-				pawl_kv_shape_type(&cache->shape, (enum pawl_kv_slot)slot);
+				pawl_kv_shape_type(&cache->shape, i, (enum pawl_kv_slot)slot);
 
 			if (!storage || !pawl_type_equal(&storage->type, &type))
 				return pawl_fail(err, PAWL_INVALID_ARGUMENT,
@@ -77,6 +77,7 @@ pawl_kv_cache_fork(
 	fork->sharing = cache->sharing;
 	fork->shape = *shape;
 	fork->cached_len = cache->cached_len;
+	fork->written = cache->written;
 	fork->location = cache->location;
 	for (int32_t i = 0; i < shape->n_layers; i++) {
 		fork->layers[i] = cache->layers[i];

@@ -29,18 +29,21 @@ check(const struct pawl_kv_cache *cache, const struct pawl_kv_shape *shape, stru
 	return PAWL_OK;
 }
 
-/* A storage for `shape` with the first n positions of `from`. */
+/* Storage i for `shape` with the first n positions of `from`, or all of a ring. */
 static enum pawl_status
-enlarge(const struct pawl_kv_shape *shape, enum pawl_kv_slot slot, const struct pawl_storage *from,
-	int64_t n, struct pawl_storage **out, struct pawl_error *err)
+enlarge(const struct pawl_kv_shape *shape, int32_t i, const struct pawl_storage *from, int64_t n,
+	struct pawl_storage **out, struct pawl_error *err)
 {
-	const struct pawl_type type = pawl_kv_shape_type(shape, slot);
+	const struct pawl_type type = pawl_kv_shape_type(
+		shape, i / PAWL_N_KV_SLOTS, (enum pawl_kv_slot)(i % PAWL_N_KV_SLOTS));
+	int64_t held = from->type.dim[POSITIONS_AXIS].base;
 	const struct pawl_kv_planes to_planes = pawl_kv_planes_of(&type, POSITIONS_AXIS),
 				    from_planes = pawl_kv_planes_of(&from->type, POSITIONS_AXIS);
 	enum pawl_status status = pawl_storage_new(&type, out, err);
 
 	if (!status)
-		pawl_kv_copy_positions(&to_planes, (*out)->bytes, &from_planes, from->bytes, n);
+		pawl_kv_copy_positions(&to_planes, (*out)->bytes, &from_planes, from->bytes,
+			n < held ? n : held);
 	return status;
 }
 
@@ -66,7 +69,7 @@ pawl_kv_cache_move(
 	if (!storages)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory to copy a cache");
 	for (int32_t i = 0; i < n_storages && !status; i++)
-		status = enlarge(shape, (enum pawl_kv_slot)(i % PAWL_N_KV_SLOTS),
+		status = enlarge(shape, i,
 			cache->layers[i / PAWL_N_KV_SLOTS].storage[i % PAWL_N_KV_SLOTS],
 			cache->cached_len, &storages[i], err);
 	if (status) {

@@ -44,10 +44,13 @@ pawl_kv_snapshot_check_cache(const struct pawl_kv_cache *cache, struct pawl_erro
 	if (!shape->max_seq_len)
 		return pawl_fail(
 			err, PAWL_INVALID_ARGUMENT, "a cache without capacity has no snapshot");
+	if (shape->rings.positions)
+		return pawl_fail(err, PAWL_UNSUPPORTED, "a cache with rings has no snapshot");
 	for (int64_t i = 0; i < (int64_t)shape->n_layers * PAWL_N_KV_SLOTS; i++) {
 		const struct pawl_storage *storage = pawl_kv_snapshot_storage(cache, i);
 		const struct pawl_type type =
-			pawl_kv_shape_type(shape, (enum pawl_kv_slot)(i % PAWL_N_KV_SLOTS));
+			pawl_kv_shape_type(shape, (int32_t)(i / PAWL_N_KV_SLOTS),
+				(enum pawl_kv_slot)(i % PAWL_N_KV_SLOTS));
 
 		if (!storage || !pawl_type_equal(&storage->type, &type))
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
@@ -159,7 +162,7 @@ save(const struct pawl_kv_cache *cache, const struct pawl_kv_snapshot_header *he
 	const uint32_t *tokens, const char *path, struct pawl_error *err)
 {
 	const struct pawl_type type =
-		pawl_kv_shape_type(pawl_kv_cache_shape(cache), PAWL_KV_K);
+		pawl_kv_shape_type(pawl_kv_cache_shape(cache), 0, PAWL_KV_K);
 	const struct pawl_kv_planes planes = pawl_kv_planes_of(&type, 2);
 	size_t length = strlen(path) + sizeof(".XXXXXX");
 	char *beside = pawl_memory_zalloc(length, 1);

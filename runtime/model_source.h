@@ -6,6 +6,7 @@
 #define PAWL_RUNTIME_MODEL_SOURCE_H
 
 #include "ir/graph.h"
+#include "runtime/kv_ring.h"
 #include "runtime/logits.h"
 #include "runtime/shape_key.h"
 #include "runtime/weights.h"
@@ -22,6 +23,11 @@ struct pawl_graph_request {
 	 * of 16 that divides capacity) of the cache, which all of them share.
 	 */
 	int64_t n_sequences, block_size, max_blocks;
+	/*
+	 * Of one sequence, positions that the caches of window_layers have, below capacity: position p
+	 * at p modulo this.  0: they have capacity positions, as all.
+	 */
+	int64_t ring;
 };
 
 /* Must outlive everything made from it. */
@@ -34,6 +40,9 @@ struct pawl_model_source {
 	int32_t n_layers;
 	int64_t n_kv_heads, head_dim, n_vocab;
 	enum pawl_layout k_layout;
+	/* Layers whose attention sees only the last `window` positions; 0: none. */
+	int64_t window;
+	struct pawl_layer_set window_layers;
 	/* The rope tables, where there are any: their width and which elements they turn together. */
 	int64_t rope_width;
 	enum pawl_pairs rope_pairs;

@@ -39,6 +39,7 @@ pawl_token_buffers_init(struct pawl_token_buffers *b, const struct pawl_decode_s
 
 	*b = (struct pawl_token_buffers){.seq = plan->key.seq, .rope_width = (int64_t)width};
 	b->ids = pawl_memory_zalloc(n, sizeof(*b->ids));
+	b->positions = pawl_memory_zalloc(n, sizeof(*b->positions));
 	b->cos = pawl_memory_zalloc(n * width, sizeof(*b->cos));
 	b->sin = pawl_memory_zalloc(n * width, sizeof(*b->sin));
 	if (mask) {
@@ -48,13 +49,12 @@ pawl_token_buffers_init(struct pawl_token_buffers *b, const struct pawl_decode_s
 	b->n_sequences = plan->key.n_sequences;
 	b->max_blocks = plan->key.max_blocks;
 	if (b->n_sequences) {
-		b->positions = pawl_memory_zalloc(n, sizeof(*b->positions));
 		b->write_index = pawl_memory_zalloc(n, sizeof(*b->write_index));
 		b->block_table = pawl_memory_zalloc(
 			(size_t)(b->n_sequences * b->max_blocks), sizeof(*b->block_table));
 	}
-	if (!b->ids || !b->cos || !b->sin || (mask && !b->mask) ||
-		(b->n_sequences && (!b->positions || !b->write_index || !b->block_table))) {
+	if (!b->ids || !b->positions || !b->cos || !b->sin || (mask && !b->mask) ||
+		(b->n_sequences && (!b->write_index || !b->block_table))) {
 		pawl_token_buffers_release(b);
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY,
 			"no memory for the token data of %lld tokens", (long long)n);
@@ -108,6 +108,7 @@ pawl_token_buffers_fill(struct pawl_token_buffers *b, const struct pawl_model_so
 
 	for (int64_t i = 0; i < b->seq; i++) {
 		b->ids[i] = i < n ? tokens[i] : 0;
+		b->positions[i] = position + i;
 		if (b->rope_width)
 			source->rope(source->ctx, position + i, b->rope_width,
 				b->cos + i * b->rope_width, b->sin + i * b->rope_width);
@@ -124,7 +125,8 @@ pawl_token_buffers_fill(struct pawl_token_buffers *b, const struct pawl_model_so
 		.rope_cos = b->cos,
 		.rope_sin = b->sin,
 		.mask = b->mask,
-		.offset = &b->offset};
+		.offset = &b->offset,
+		.positions = b->positions};
 	return status;
 }
 

@@ -21,7 +21,8 @@ struct pawl_token_buffers {
 	void *mask; /* NULL: the plan has none */
 	int64_t offset;
 	int64_t n_sequences, max_blocks; /* 0: a plan over one sequence */
-	int64_t *positions, *write_index;
+	int64_t *positions;
+	int64_t *write_index;
 	uint32_t *block_table; /* [n_sequences][max_blocks] */
 	struct pawl_symenv env;
 	int32_t cached_len, attended_len; /* symbols of those names, -1: none */

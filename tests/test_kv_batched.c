@@ -46,7 +46,7 @@ START_TEST(one_realize_makes_all_storages)
 		const struct pawl_kv_layer_id id = {i / 2, (enum pawl_kv_slot)(i % 2)};
 		const struct pawl_storage *storage = pawl_batched_kv_storage(kv, id);
 		struct pawl_type type =
-			pawl_kv_shape_type(pawl_batched_kv_shape(kv), id.slot);
+			pawl_kv_shape_type(pawl_batched_kv_shape(kv), 0, id.slot);
 
 		ck_assert_int_eq(storage->type.dim[0].base, 4);
 		type.dim[0] = pawl_dim_const(4);

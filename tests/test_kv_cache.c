@@ -62,7 +62,7 @@ START_TEST(one_realize_makes_all_layers)
 		const struct pawl_kv_layer *layer = pawl_kv_cache_layer(cache, i);
 
 		for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++) {
-			struct pawl_type type = pawl_kv_shape_type(&made, (enum pawl_kv_slot)slot);
+			struct pawl_type type = pawl_kv_shape_type(&made, 0, (enum pawl_kv_slot)slot);
 			const struct pawl_storage *storage = layer->storage[slot];
 			int64_t n_zero = 0;
 

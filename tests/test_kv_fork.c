@@ -112,7 +112,7 @@ START_TEST(a_writer_copies_what_is_cached)
 	ck_assert_uint_gt(pawl_kv_cache_alloc_id(fork).value, id);
 	ck_assert(!pawl_kv_cache_is_shared(cache) && !pawl_kv_cache_is_shared(fork));
 	for (int i = 0; i < 4; i++) {
-		const struct pawl_type type = pawl_kv_shape_type(&shape, (enum pawl_kv_slot)(i % 2));
+		const struct pawl_type type = pawl_kv_shape_type(&shape, 0, (enum pawl_kv_slot)(i % 2));
 		const struct pawl_kv_planes planes = pawl_kv_planes_of(&type, 2);
 		char a[2 * 64 * 16 * 4], b[2 * 64 * 16 * 4];
 		int64_t n = pawl_kv_logical_bytes(&planes, 16);

@@ -538,7 +538,7 @@ replace_layers(struct pawl_kv_cache *cache, int64_t to)
 
 		for (int slot = 0; slot < 2; slot++) {
 			const struct pawl_type type =
-				pawl_kv_shape_type(&shape, (enum pawl_kv_slot)slot);
+				pawl_kv_shape_type(&shape, 0, (enum pawl_kv_slot)slot);
 			const struct pawl_kv_planes planes = pawl_kv_planes_of(&type, 2);
 			size_t n_bytes;
 			void *bytes;
@@ -577,7 +577,7 @@ START_TEST(growing_by_replacement_equals_capacity)
 		first.max_seq_len = 16;
 		for (int slot = 0; slot < 2; slot++) {
 			struct pawl_type type =
-				pawl_kv_shape_type(&first, (enum pawl_kv_slot)slot);
+				pawl_kv_shape_type(&first, 0, (enum pawl_kv_slot)slot);
 
 			OK(pawl_storage_new(&type, &storages[slot], &err));
 		}

@@ -231,9 +231,9 @@ END_TEST
 START_TEST(another_geometry_is_refused)
 {
 	static const struct pawl_kv_shape shapes[] = {
-		{3, 2, 16, 64, PAWL_DTYPE_F16, {PAWL_LAYOUT_K16, PAWL_LAYOUT_ROWS}},
-		{2, 4, 16, 64, PAWL_DTYPE_F16, {PAWL_LAYOUT_K16, PAWL_LAYOUT_ROWS}},
-		{2, 2, 32, 64, PAWL_DTYPE_F16, {PAWL_LAYOUT_K16, PAWL_LAYOUT_ROWS}},
+		{3, 2, 16, 64, PAWL_DTYPE_F16, {PAWL_LAYOUT_K16, PAWL_LAYOUT_ROWS}, {0}},
+		{2, 4, 16, 64, PAWL_DTYPE_F16, {PAWL_LAYOUT_K16, PAWL_LAYOUT_ROWS}, {0}},
+		{2, 2, 32, 64, PAWL_DTYPE_F16, {PAWL_LAYOUT_K16, PAWL_LAYOUT_ROWS}, {0}},
 	};
 	static const char *const says[] = {"the snapshot is of 2 layers, the cache has 3",
 		"the snapshot is of 2 kv heads, the cache has 4",

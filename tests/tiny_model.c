@@ -117,15 +117,21 @@ project(struct builder *b, int layer, const char *what, struct pawl_node *x)
 	return pawl_build_matmul(b->g, x, layer_weight(b, layer, what));
 }
 
+static int64_t
+window_of(const struct pawl_tiny_model *m, int64_t layer)
+{
+	return pawl_layer_set_has(&m->source.window_layers, layer) ? m->o.window : 0;
+}
+
 static struct pawl_node *
 append(struct builder *b, int layer, const char *which, struct pawl_node *x)
 {
 	const struct pawl_tiny_options *o = &b->m->o;
+	const struct pawl_decode_cache_spec spec = {which, layer, o->n_kv_heads, o->head_dim,
+		*which == 'k' ? o->k_layout : PAWL_LAYOUT_ROWS, window_of(b->m, layer)};
 
-	return pawl_decode_append(b->g, &b->in,
-		pawl_decode_cache(b->g, &b->in, which, layer, o->n_kv_heads, o->head_dim,
-			*which == 'k' ? o->k_layout : PAWL_LAYOUT_ROWS),
-		x);
+	return pawl_decode_append(
+		b->g, &b->in, pawl_decode_cache(b->g, &b->in, &spec), x);
 }
 
 static struct pawl_node *
@@ -156,6 +162,7 @@ attend(struct builder *b, int layer, struct pawl_node *x)
 	in[4] = b->mask;
 	attrs.scale = 1.0 / sqrt((double)o->head_dim);
 	attrs.causal = !b->mask;
+	attrs.window = window_of(b->m, layer);
 	y = b->mask ? pawl_build(b->g, PAWL_OP_ATTENTION, NULL, in, 5, &attrs, NULL)
 		    : pawl_decode_attend(b->g, &b->in, q, in[1], in[2], &attrs);
 	pawl_graph_add_output(b->g, in[1]);
@@ -252,6 +259,10 @@ make_source(struct pawl_tiny_model *m)
 	pawl_shape_key_string(&key, "tiny");
 	pawl_shape_key_instance(&key, pawl_weights_id(m->source.weights));
 	pawl_shape_key_u64(&key, m->o.has_mask);
+	pawl_shape_key_u64(&key, (uint64_t)m->o.window);
+	pawl_shape_key_u64(&key, m->o.window_layers);
+	m->source.window = m->o.window;
+	m->source.window_layers = (struct pawl_layer_set){{m->o.window_layers}};
 	m->source.ctx = m;
 	m->source.shape_key = key;
 	m->source.n_layers = m->o.n_layers;

@@ -12,6 +12,8 @@ struct pawl_tiny_options {
 	int64_t n_heads, n_kv_heads, head_dim, n_embd, n_ff, n_vocab;
 	enum pawl_dtype dtype; /* of the matrices: float or quantized */
 	enum pawl_layout k_layout;
+	int64_t window;        /* of the attention of window_layers */
+	uint32_t window_layers; /* bit i: layer i */
 	bool has_mask; /* a mask const instead of causal attention bounded by length */
 };
 
