@@ -52,6 +52,29 @@ START_TEST(contiguous_caches_are_one_block_each)
 }
 END_TEST
 
+/* Nothing is asked for but room: every option that may be left out is. */
+START_TEST(by_default_a_kind_of_step_is_planned_once)
+{
+	struct pawl_decoder_stats stats;
+	uint64_t id;
+
+	t->paged = (struct pawl_paged_options){
+		.n_blocks = 12, .block_size = 16, .max_blocks = 4, .kv_dtype = PAWL_DTYPE_F16};
+	t->options = (struct pawl_scheduler_options){
+		.max_batch = 1, .event = t->options.event};
+	pawl_sched_make();
+	id = pawl_sched_submit(4);
+	pawl_sched_complete_all();
+	ck_assert_int_gt(pawl_sched_info(id).n_new, 10);
+	pawl_paged_decoder_stats(t->decoder, &stats);
+	ck_assert_int_gt(pawl_sched_stats().decode_runs, 10);
+	/* The cache, chunks of a prompt, a token. */
+	ck_assert_uint_eq(stats.counters.optimizes, 1 + 1 + 1);
+	ck_assert_uint_eq(pawl_counters_rebuilds(&stats.counters), 0);
+	ck_assert_uint_eq(stats.counters.rebinds, 0);
+}
+END_TEST
+
 /* Four at a time, whose lengths differ, join and leave. */
 START_TEST(a_thousand_tokens_in_one_plan_a_bucket)
 {
@@ -428,6 +451,7 @@ pawl_scheduler_suite(void)
 	tcase_add_unchecked_fixture(tcase, pawl_sched_begin_all, pawl_sched_end_all);
 	tcase_add_checked_fixture(tcase, pawl_sched_begin, pawl_sched_end);
 	tcase_add_loop_test(tcase, each_is_as_alone, 0, 32);
+	tcase_add_test(tcase, by_default_a_kind_of_step_is_planned_once);
 	tcase_add_loop_test(tcase, contiguous_caches_are_one_block_each, 0, 2);
 	tcase_add_test(tcase, a_thousand_tokens_in_one_plan_a_bucket);
 	tcase_add_test(tcase, a_long_prompt_delays_by_a_chunk);
