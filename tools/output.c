@@ -14,19 +14,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_TRIES = 100 };
+enum { MAX_TRIES = 100, MAX_LINKS = 40 };
 
 static const int ending_signals[] = {
 	SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU, SIGXFSZ};
 
-/* What a signal removes. */
-static const char *volatile pending;
+static struct pawl_output *volatile opened;
 
 static void
-remove_pending(int number)
+remove_temporaries(int number)
 {
-	if (pending)
-		unlink(pending);
+	for (const struct pawl_output *out = opened; out; out = out->next) {
+		const char *temporary = out->temporary;
+
+		if (temporary)
+			unlink(temporary);
+	}
 	raise(number);
 }
 
@@ -76,6 +79,37 @@ check_no_input(const struct pawl_output *out, const struct stat *found,
 	return PAWL_OK;
 }
 
+/* Two writers of one file lose or mix what they write, those of a device do not. */
+static bool
+is_same_place(const struct stat *a, const struct stat *b)
+{
+	return is_same_file(a, b) && !S_ISCHR(a->st_mode);
+}
+
+static bool
+stat_output(const struct pawl_output *out, struct stat *found)
+{
+	return out->place ? !stat(out->place, found) : !fstat(fileno(out->file), found);
+}
+
+static enum pawl_status
+check_no_output(const struct pawl_output *out, struct pawl_error *err)
+{
+	struct stat mine, other;
+	bool exists = stat_output(out, &mine);
+
+	for (const struct pawl_output *o = out->next; o; o = o->next) {
+		bool same = exists ? stat_output(o, &other) && is_same_place(&mine, &other)
+				   : o->place && !strcmp(o->place, out->place);
+
+		if (same)
+			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+				"%s: %.300s is the same file as %s %.300s", out->option, out->path,
+				o->option, o->path);
+	}
+	return PAWL_OK;
+}
+
 /* -1, or another descriptor of standard output or error where that is the file. */
 static int
 dup_standard(const struct stat *found)
@@ -92,7 +126,7 @@ dup_standard(const struct stat *found)
 
 /* A new file in the folder of `place`.  -1 with errno. */
 static int
-create_beside(const char *place, mode_t mode, char **temporary)
+create_beside(const char *place, mode_t mode, char *volatile *temporary)
 {
 	char copy[PATH_MAX], name[PATH_MAX + 64];
 	const char *folder;
@@ -119,19 +153,41 @@ create_beside(const char *place, mode_t mode, char **temporary)
 	return fd;
 }
 
+/* Where a file that is not there will lie, links to it followed (malloc).  NULL with errno. */
+static char *
+find_place(const char *path)
+{
+	char at[PATH_MAX], copy[PATH_MAX], folder[PATH_MAX], target[PATH_MAX];
+	int n = snprintf(at, sizeof(at), "%s", path);
+
+	for (int i = 0; i < MAX_LINKS && n < PATH_MAX; i++) {
+		ssize_t length;
+
+		errno = n ? EISDIR : ENOENT;
+		if (!n || at[n - 1] == '/' || !realpath(dirname(strcpy(copy, at)), folder))
+			return NULL;
+		n = snprintf(copy, sizeof(copy), "%s/%s", folder, basename(at));
+		if (n >= PATH_MAX)
+			break;
+		length = readlink(copy, target, sizeof(target) - 1);
+		if (length < 0)
+			return errno == ENOENT ? strdup(copy) : NULL;
+		target[length] = 0;
+		n = snprintf(at, sizeof(at), "%s%s%s", target[0] == '/' ? "" : folder,
+			target[0] == '/' ? "" : "/", target);
+	}
+	errno = n < PATH_MAX ? ELOOP : ENAMETOOLONG;
+	return NULL;
+}
+
 /* A descriptor to write to, or -1 with errno. */
 static int
 open_file(struct pawl_output *out, const struct stat *found)
 {
-	size_t n = strlen(out->path);
 	int fd;
 
 	if (!found) {
-		if (n && out->path[n - 1] == '/') {
-			errno = EISDIR;
-			return -1;
-		}
-		out->place = strdup(out->path);
+		out->place = find_place(out->path);
 		return out->place ? create_beside(out->place, 0666, &out->temporary) : -1;
 	}
 	fd = dup_standard(found);
@@ -154,6 +210,7 @@ pawl_output_open(struct pawl_output *out, const char *option, const char *path,
 {
 	struct stat found;
 	bool exists = !stat(path, &found);
+	enum pawl_status status;
 	int fd, reason = errno;
 
 	*out = (struct pawl_output){.option = option, .path = path};
@@ -161,23 +218,19 @@ pawl_output_open(struct pawl_output *out, const char *option, const char *path,
 		return fail(out, reason, err);
 	if (exists && check_no_input(out, &found, inputs, err))
 		return PAWL_INVALID_ARGUMENT;
+	out->next = opened;
+	opened = out;
+	set_handlers(SIG_DFL, remove_temporaries);
 	fd = open_file(out, exists ? &found : NULL);
 	if (fd >= 0)
 		out->file = fdopen(fd, "wb");
 	reason = errno;
 	if (fd >= 0 && !out->file)
 		close(fd);
-	if (!out->file) {
-		enum pawl_status status = fail(out, reason, err);
-
+	status = out->file ? check_no_output(out, err) : fail(out, reason, err);
+	if (status)
 		pawl_output_release(out);
-		return status;
-	}
-	if (out->temporary) {
-		pending = out->temporary;
-		set_handlers(SIG_DFL, remove_pending);
-	}
-	return PAWL_OK;
+	return status;
 }
 
 enum pawl_status
@@ -185,6 +238,18 @@ pawl_output_write(struct pawl_output *out, const void *bytes, size_t n, struct p
 {
 	errno = 0;
 	return fwrite(bytes, 1, n, out->file) == n ? PAWL_OK : fail(out, errno, err);
+}
+
+const char *
+pawl_output_stream(const struct pawl_output *out)
+{
+	struct stat mine, standard;
+
+	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+		if (stat_output(out, &mine) && !fstat(fd, &standard) &&
+			is_same_place(&mine, &standard))
+			return fd == STDOUT_FILENO ? "standard output" : "standard error";
+	return NULL;
 }
 
 enum pawl_status
@@ -196,7 +261,7 @@ pawl_output_commit(struct pawl_output *out, struct pawl_error *err)
 	out->file = NULL;
 	fflush(stdout);
 	errno = 0;
-	if (fflush(file) || ferror(file))
+	if (fflush(file) || ferror(file) || (out->temporary && fsync(fileno(file))))
 		status = fail(out, errno, err);
 	if (fclose(file) && !status)
 		status = fail(out, errno, err);
@@ -204,9 +269,10 @@ pawl_output_commit(struct pawl_output *out, struct pawl_error *err)
 		if (rename(out->temporary, out->place)) {
 			status = fail(out, errno, err);
 		} else {
-			pending = NULL;
-			free(out->temporary);
+			char *gone = out->temporary;
+
 			out->temporary = NULL;
+			free(gone);
 		}
 	}
 	pawl_output_release(out);
@@ -220,8 +286,13 @@ pawl_output_release(struct pawl_output *out)
 		fclose(out->file);
 	if (out->temporary)
 		unlink(out->temporary);
-	pending = NULL;
-	set_handlers(remove_pending, SIG_DFL);
+	for (struct pawl_output *volatile *o = &opened; *o; o = &(*o)->next)
+		if (*o == out) {
+			*o = out->next;
+			break;
+		}
+	if (!opened)
+		set_handlers(remove_temporaries, SIG_DFL);
 	free(out->temporary);
 	free(out->place);
 	*out = (struct pawl_output){0};
@@ -260,7 +331,8 @@ static enum pawl_status
 check_dump(const char *folder, const struct pawl_inputs *inputs, struct pawl_error *err)
 {
 	enum pawl_status status = check_no_input_in(folder, inputs, err);
-	char *temporary, place[PATH_MAX];
+	char *volatile temporary;
+	char place[PATH_MAX];
 	int fd;
 
 	if (status)

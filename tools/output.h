@@ -18,8 +18,9 @@ struct pawl_output {
 	const char *option; /* stands in front of messages */
 	const char *path;   /* as given */
 	FILE *file;
-	char *place;     /* the path with links resolved; NULL when written directly */
-	char *temporary; /* beside place */
+	char *place;              /* absolute, links resolved; NULL when written directly */
+	char *volatile temporary; /* beside place; what a signal removes */
+	struct pawl_output *volatile next; /* of those open */
 };
 
 /* Files a command reads: NULL is none, "-" is standard input. */
@@ -30,15 +31,19 @@ struct pawl_inputs {
 };
 
 /*
- * Opens path for writing; option ("--logits") and path must outlive out.  PAWL_INVALID_ARGUMENT
- * when it is one of the inputs under whatever name, PAWL_ENVIRONMENT when it cannot be written;
- * out is then released.  One output may be open at a time: a signal removes only the last.
+ * Opens path for writing; option ("--logits") and path must outlive out, which stays where it is
+ * until it is released.  PAWL_INVALID_ARGUMENT when it is one of the inputs or of the outputs open
+ * under whatever name, PAWL_ENVIRONMENT when it cannot be written; out is then released.  Two
+ * outputs may be one device, such as /dev/null.
  */
 enum pawl_status pawl_output_open(struct pawl_output *out, const char *option, const char *path,
 	const struct pawl_inputs *inputs, struct pawl_error *err);
 
 enum pawl_status pawl_output_write(
 	struct pawl_output *out, const void *bytes, size_t n, struct pawl_error *err);
+
+/* The standard stream whose file it is and shares, NULL: none.  A device shares nothing. */
+const char *pawl_output_stream(const struct pawl_output *out);
 
 /* Closes the file and puts it in its place.  out is released, also when that fails. */
 enum pawl_status pawl_output_commit(struct pawl_output *out, struct pawl_error *err);
