@@ -99,6 +99,10 @@ check_header(const struct pawl_kv_snapshot_header *h, const char *path, struct p
 		h->checksum != pawl_kv_checksum(0, h, offsetof(struct pawl_kv_snapshot_header,
 							     checksum)))
 		return bad(err, path, "the header is damaged");
+	for (size_t i = 0; i < sizeof(h->reserved) / sizeof(h->reserved[0]); i++)
+		if (h->reserved[i])
+			return pawl_fail(err, PAWL_INVALID_FILE,
+				"%.300s: reserved field %zu of the header is not 0", path, i);
 	return PAWL_OK;
 }
 
@@ -108,9 +112,11 @@ check_body(const struct pawl_kv_snapshot *s, const char *path, struct pawl_error
 	const char *at = s->body.bytes;
 	int64_t tokens = s->header.n_tokens * 4;
 	uint64_t checksum = pawl_kv_checksum(0, at, tokens), wanted;
+	/* Without positions the file does not bound the layers, and they have no bytes. */
+	int64_t n_slots = s->slot_bytes ? s->header.n_layers * PAWL_N_KV_SLOTS : 0;
 
 	at += tokens;
-	for (int64_t i = 0; i < s->header.n_layers * PAWL_N_KV_SLOTS; i++, at += s->slot_bytes)
+	for (int64_t i = 0; i < n_slots; i++, at += s->slot_bytes)
 		checksum = pawl_kv_checksum(checksum, at, s->slot_bytes);
 	memcpy(&wanted, at, sizeof(wanted));
 	return checksum == wanted ? PAWL_OK : bad(err, path, "the content is damaged");
