@@ -271,13 +271,13 @@ identify(const struct pawl_decoder *d, struct pawl_kv_identity *out, struct pawl
 
 enum pawl_status
 pawl_decoder_save(const struct pawl_decoder *d, const uint32_t *tokens, int64_t n_tokens,
-	const char *path, struct pawl_error *err)
+	const struct pawl_kv_snapshot_sink *to, struct pawl_error *err)
 {
 	struct pawl_kv_identity identity;
 	enum pawl_status status = identify(d, &identity, err);
 
 	return status ? status
-		      : pawl_kv_snapshot_save(d->cache, &identity, tokens, n_tokens, path, err);
+		      : pawl_kv_snapshot_save(d->cache, &identity, tokens, n_tokens, to, err);
 }
 
 enum pawl_status

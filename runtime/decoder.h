@@ -84,11 +84,11 @@ int64_t pawl_decoder_n_vocab(const struct pawl_decoder *decoder);
 enum pawl_status pawl_decoder_reserve(
 	struct pawl_decoder *decoder, int64_t n, struct pawl_error *err);
 /*
- * The cache to and from a file (runtime/kv_snapshot.h) under the model's fingerprint and the
+ * The cache to and from a snapshot (runtime/kv_snapshot.h) under the model's fingerprint and the
  * precision of activations.  PAWL_UNSUPPORTED when the model source has no fingerprint.
  */
 enum pawl_status pawl_decoder_save(const struct pawl_decoder *decoder, const uint32_t *tokens,
-	int64_t n_tokens, const char *path, struct pawl_error *err);
+	int64_t n_tokens, const struct pawl_kv_snapshot_sink *to, struct pawl_error *err);
 enum pawl_status pawl_decoder_restore(struct pawl_decoder *decoder,
 	const struct pawl_kv_snapshot *snapshot, struct pawl_error *err);
 /*

@@ -29,7 +29,7 @@ struct pawl_kv_snapshot_header {
 	char precision[PAWL_KV_SNAPSHOT_NAME];   /* of activations, likewise */
 	int64_t n_layers, n_kv_heads, head_dim;
 	int64_t n_positions, n_tokens;           /* n_positions <= n_tokens */
-	uint64_t reserved[5];                    /* 0 */
+	uint64_t reserved[5];                    /* 0, or the file is refused */
 	uint64_t checksum;                       /* of the bytes before it */
 };
 
@@ -42,14 +42,20 @@ struct pawl_kv_identity {
 /* 64 bits over bytes; any change of one word of 8 bytes changes it. */
 uint64_t pawl_kv_checksum(uint64_t before, const void *bytes, int64_t n);
 
+/* Takes the bytes of a snapshot in order.  A status other than PAWL_OK ends the saving with it. */
+struct pawl_kv_snapshot_sink {
+	enum pawl_status (*write)(
+		void *ctx, const void *bytes, size_t n, struct pawl_error *err);
+	void *ctx;
+};
+
 /*
- * Writes beside path and renames, so that path holds all of it or what it held.  tokens are n_tokens
- * >= the cache's length.  PAWL_INVALID_ARGUMENT for fewer or a cache without capacity,
- * PAWL_UNSUPPORTED when it is not in host memory, PAWL_ENVIRONMENT when the file cannot be written.
+ * tokens are n_tokens >= the cache's length.  PAWL_INVALID_ARGUMENT for fewer or a cache without
+ * capacity, PAWL_UNSUPPORTED when it has rings or is not in host memory: nothing is written then.
  */
 enum pawl_status pawl_kv_snapshot_save(const struct pawl_kv_cache *cache,
 	const struct pawl_kv_identity *identity, const uint32_t *tokens, int64_t n_tokens,
-	const char *path, struct pawl_error *err);
+	const struct pawl_kv_snapshot_sink *to, struct pawl_error *err);
 
 struct pawl_kv_snapshot;
 

@@ -1,12 +1,9 @@
 #include "runtime/kv_snapshot.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/kv_snapshot_parts.h"
 #include "runtime/memory.h"
@@ -43,7 +40,7 @@ pawl_kv_snapshot_check_cache(const struct pawl_kv_cache *cache, struct pawl_erro
 
 	if (!shape->max_seq_len)
 		return pawl_fail(
-			err, PAWL_INVALID_ARGUMENT, "a cache without capacity has no snapshot");
+			err, PAWL_INVALID_ARGUMENT, "the cache has no capacity");
 	if (shape->rings.positions)
 		return pawl_fail(err, PAWL_UNSUPPORTED, "a cache with rings has no snapshot");
 	for (int64_t i = 0; i < (int64_t)shape->n_layers * PAWL_N_KV_SLOTS; i++) {
@@ -90,107 +87,49 @@ pawl_kv_snapshot_header_of(const struct pawl_kv_cache *cache,
 }
 
 struct writer {
-	FILE *file;
+	const struct pawl_kv_snapshot_sink *to;
 	uint64_t checksum;
-	bool failed;
 };
 
-static void
-put(struct writer *w, const void *bytes, int64_t n)
+static enum pawl_status
+put(struct writer *w, const void *bytes, int64_t n, struct pawl_error *err)
 {
 	w->checksum = pawl_kv_checksum(w->checksum, bytes, n);
-	if (n && fwrite(bytes, (size_t)n, 1, w->file) != 1)
-		w->failed = true;
+	return n ? w->to->write(w->to->ctx, bytes, (size_t)n, err) : PAWL_OK;
 }
 
-/* All of the file; room holds the logical bytes of the largest storage. */
-static bool
-write_all(FILE *file, const struct pawl_kv_cache *cache,
-	const struct pawl_kv_snapshot_header *header, const uint32_t *tokens, void *room)
+/* room holds the logical bytes of the largest storage. */
+static enum pawl_status
+write_all(struct writer *w, const struct pawl_kv_cache *cache,
+	const struct pawl_kv_snapshot_header *header, const uint32_t *tokens, void *room,
+	struct pawl_error *err)
 {
-	struct writer w = {file, 0, fwrite(header, sizeof(*header), 1, file) != 1};
-	const int64_t n = pawl_kv_cache_len(cache);
-	uint64_t checksum;
+	const int64_t n = header->n_positions;
+	enum pawl_status status = w->to->write(w->to->ctx, header, sizeof(*header), err);
 
-	put(&w, tokens, header->n_tokens * (int64_t)sizeof(*tokens));
-	for (int64_t i = 0; i < header->n_layers * PAWL_N_KV_SLOTS && !w.failed; i++) {
+	if (!status)
+		status = put(w, tokens, header->n_tokens * (int64_t)sizeof(*tokens), err);
+	for (int64_t i = 0; i < header->n_layers * PAWL_N_KV_SLOTS && !status; i++) {
 		const struct pawl_storage *storage = pawl_kv_snapshot_storage(cache, i);
 		const struct pawl_kv_planes planes = pawl_kv_planes_of(&storage->type, 2);
 
 		pawl_kv_read_positions(&planes, storage->bytes, n, room);
-		put(&w, room, pawl_kv_logical_bytes(&planes, n));
+		status = put(w, room, pawl_kv_logical_bytes(&planes, n), err);
 	}
-	checksum = w.checksum;
-	return !w.failed && fwrite(&checksum, sizeof(checksum), 1, file) == 1 && !fflush(file) &&
-	       !fsync(fileno(file));
-}
-
-/* To a fresh file at `beside`, whose last six letters are put in. */
-static enum pawl_status
-write_beside(char *beside, const struct pawl_kv_cache *cache,
-	const struct pawl_kv_snapshot_header *header, const uint32_t *tokens, void *room,
-	struct pawl_error *err)
-{
-	int fd = mkstemp(beside);
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
-	bool ok;
-	int reason;
-
-	if (fd < 0 || !file) {
-		reason = errno;
-		if (fd >= 0) {
-			close(fd);
-			unlink(beside);
-		}
-		return pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", beside, strerror(reason));
-	}
-	errno = 0;
-	ok = write_all(file, cache, header, tokens, room);
-	reason = errno;
-	if (fclose(file) && ok) {
-		ok = false;
-		reason = errno;
-	}
-	if (ok)
-		return PAWL_OK;
-	unlink(beside);
-	return pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", beside, strerror(reason));
-}
-
-static enum pawl_status
-save(const struct pawl_kv_cache *cache, const struct pawl_kv_snapshot_header *header,
-	const uint32_t *tokens, const char *path, struct pawl_error *err)
-{
-	const struct pawl_type type =
-		pawl_kv_shape_type(pawl_kv_cache_shape(cache), 0, PAWL_KV_K);
-	const struct pawl_kv_planes planes = pawl_kv_planes_of(&type, 2);
-	size_t length = strlen(path) + sizeof(".XXXXXX");
-	char *beside = pawl_memory_zalloc(length, 1);
-	struct pawl_block room = {0};
-	enum pawl_status status;
-
-	if (!beside)
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory to save a cache");
-	status = pawl_block_init(
-		&room, pawl_kv_logical_bytes(&planes, header->n_positions), err);
-	if (!status) {
-		snprintf(beside, length, "%s.XXXXXX", path);
-		status = write_beside(beside, cache, header, tokens, room.bytes, err);
-	}
-	if (!status && rename(beside, path)) {
-		status = pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", path, strerror(errno));
-		unlink(beside);
-	}
-	pawl_block_release(&room);
-	pawl_memory_free(beside);
-	return status;
+	return status ? status
+		      : w->to->write(w->to->ctx, &w->checksum, sizeof(w->checksum), err);
 }
 
 enum pawl_status
 pawl_kv_snapshot_save(const struct pawl_kv_cache *cache, const struct pawl_kv_identity *identity,
-	const uint32_t *tokens, int64_t n_tokens, const char *path, struct pawl_error *err)
+	const uint32_t *tokens, int64_t n_tokens, const struct pawl_kv_snapshot_sink *to,
+	struct pawl_error *err)
 {
 	struct pawl_kv_snapshot_header header;
+	struct pawl_kv_planes planes;
+	struct pawl_type type;
+	struct pawl_block room = {0};
+	struct writer w = {to, 0};
 	enum pawl_status status = pawl_kv_snapshot_check_cache(cache, err);
 
 	if (status)
@@ -200,5 +139,12 @@ pawl_kv_snapshot_save(const struct pawl_kv_cache *cache, const struct pawl_kv_id
 			"%" PRId64 " tokens are given for %" PRId64 " positions", n_tokens,
 			pawl_kv_cache_len(cache));
 	header = pawl_kv_snapshot_header_of(cache, identity, n_tokens);
-	return save(cache, &header, tokens, path, err);
+	type = pawl_kv_shape_type(pawl_kv_cache_shape(cache), 0, PAWL_KV_K);
+	planes = pawl_kv_planes_of(&type, 2);
+	status = pawl_block_init(
+		&room, pawl_kv_logical_bytes(&planes, header.n_positions), err);
+	if (!status)
+		status = write_all(&w, cache, &header, tokens, room.bytes, err);
+	pawl_block_release(&room);
+	return status;
 }

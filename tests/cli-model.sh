@@ -90,7 +90,34 @@ refused 1 '^pawl run: --restore: .*short: 1000 bytes, the header is that of' run
 refused 1 '^pawl run: --restore: .*none: No such file' run "$model" --target ref --restore "$dir/none" -n 2
 refused 1 '^pawl run: --save: .*none/x: No such file' run "$model" --target ref -p x -n 2 --save "$dir/none/x"
 refused 1 '^pawl run: --save: .*is the same file as the input' run "$model" --target ref -p x -n 2 --save "$model"
-check "nothing stays beside a session" test -z "$(find "$dir" -name 'session.*' -o -name 'kept.*')"
+python3 - "$dir" <<'PYTHON'
+import struct, sys
+folder = sys.argv[1]
+def checksum(before, data):
+    hash = before ^ len(data)
+    for at in range(0, len(data), 8):
+        word = int.from_bytes(data[at:at + 8], "little")
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15 % 2**64
+        hash ^= hash >> 29
+    return hash
+header = open(folder + "/kept", "rb").read()[:64]
+def write(name, tokens): # a session of no positions
+    head = header + struct.pack("<QQ", 0, len(tokens))
+    body = struct.pack("<%dI" % len(tokens), *tokens)
+    whole = head.ljust(120, b"\0")
+    whole += struct.pack("<Q", checksum(0, whole)) + body + struct.pack("<Q", checksum(0, body))
+    open(folder + "/" + name, "wb").write(whole)
+write("good", [1, 2, 299])
+write("alien", [1, 2, 300])
+write("huge", [1, 2**32 - 1])
+write("empty", [])
+PYTHON
+succeeds "tokens without positions" run "$model" --target ref --restore "$dir/good" -n 2
+refused 1 "^pawl run: --restore: $dir/alien: token 2 is 300, the model has 300$" run "$model" --target ref --restore "$dir/alien" -n 2
+refused 1 "^pawl run: --restore: $dir/huge: token 1 is 4294967295, the model has 300$" run "$model" --target ref --restore "$dir/huge" -n 2
+refused 1 "^pawl run: --restore: $dir/empty: a session without tokens, and no prompt is given$" run "$model" --target ref --restore "$dir/empty" -n 2
+succeeds "a prompt after no tokens" run "$model" --target ref --restore "$dir/empty" -p x -n 2
+check "nothing stays beside a session" test -z "$(find "$dir" -name '.pawl-*' -o -name 'session.*')"
 
 # guesses change figures and no text
 run_ref -p "the other one" -n 100 --stats-json "$dir/plain.json"

@@ -109,10 +109,10 @@ check "and nothing is lost" test "$(cat "$work/s")" = precious
 mkfifo "$dir/fifo"
 for signal in INT TERM HUP QUIT; do
   env --default-signal=$signal "$pawl" run "$work/m.gguf" -f "$dir/fifo" --target ref --stats-json "$work/s" \
-    >"$dir/out" 2>"$dir/err" &
+    --save "$work/t" >"$dir/out" 2>"$dir/err" &
   pid=$!
   exec 9>"$dir/fifo" # the prompt is being read
-  check "a file of its own is in the making" sh -c 'ls -A "$1" | grep -q "^\.pawl-"' - "$work"
+  check "files of their own are in the making" sh -c 'test "$(ls -A "$1" | grep -c "^\.pawl-")" = 2' - "$work"
   kill -$signal $pid
   wait $pid 2>"$dir/err"
   status=$?
@@ -125,6 +125,9 @@ check "a pipe that nobody reads leaves nothing" is_fresh
 (ulimit -f 0 && "$pawl" eval "$work/m.gguf" --tokens 1 --target ref --logits "$work/s") >/dev/null 2>&1
 check "a limit of file sizes: status" test $? != 0
 check "a limit of file sizes leaves nothing" is_fresh
+(ulimit -f 0 && "$pawl" run "$work/m.gguf" -p x -n 2 --raw --target ref --save "$work/t") >/dev/null 2>&1
+check "a limit of file sizes, a session: status" test $? != 0
+check "a limit of file sizes, a session, leaves nothing" is_fresh
 check "and nothing is lost" test "$(cat "$work/s")" = precious
 
 # Success replaces the file: what links to it by name stays, its mode too.
@@ -137,6 +140,100 @@ check "with the mode it had" test "$(stat -c %a "$work/s")" = 640
 (umask 027 && "$pawl" eval "$work/m.gguf" --tokens 1 --target ref --logits "$work/l")
 check "a new file has that of the umask" test "$(stat -c %a "$work/l")" = 640
 check "nothing beside them" sh -c '! ls -A "$1" | grep -q "^\.pawl-"' - "$work"
+
+# session PATH [OPTION]...: a run that saves there.
+session() {
+  tool run "$work/m.gguf" -p x -n 2 --raw --target ref --save "$@"
+  test $status = 0 -a ! -s "$dir/err"
+}
+figures() {
+  tool run "$work/m.gguf" -p x -n 1 --raw --target ref --stats-json "$1"
+  test $status = 0 && grep -q '"generated_tokens"' "$1"
+}
+
+# A session, too: through links, under the mode it had or the umask's, whatever the length of its name.
+fresh
+check "a session" session "$dir/session"
+printf old >"$work/s"
+chmod 640 "$work/s"
+ln -s s "$work/soft-s"
+check "a session through a link" session "$work/soft-s"
+check "the link of a session is one still" test -L "$work/soft-s"
+check "a session where the link leads" cmp "$dir/session" "$work/s"
+check "a session with the mode there was" test "$(stat -c %a "$work/s")" = 640
+umask 027
+check "a new session" session "$work/n"
+umask 022
+check "a new session has the mode of the umask" test "$(stat -c %a "$work/n")" = 640
+long=$(printf '%0255d' 0)
+check "a session with a long name" session "$work/$long"
+check "is there" cmp "$dir/session" "$work/$long"
+refused 1 "^pawl run: --save: $work/0$long: File name too long" run "$dir/no-model" -p x --save "$work/0$long"
+
+# Links whose file is not there yet.
+mkdir "$work/folder"
+for to in new folder/new "$work/absolute" soft-new; do
+  ln -sf "$to" "$work/link"
+  check "a session through a link to $to, which is not there" session "$work/link"
+  check "the link to $to is one still" test -L "$work/link"
+  check "its file is written" cmp "$dir/session" "$work/link"
+  rm -f "$(readlink -f "$work/link")"
+  ln -sf folder/newer "$work/soft-new"
+  check "figures through a link to $to" figures "$work/link"
+  check "the link to $to is one again" test -L "$work/link"
+  rm -f "$(readlink -f "$work/link")"
+done
+ln -sf "$dir/none/new" "$work/link"
+refused 1 "^pawl run: --save: $work/link: No such file" run "$dir/no-model" -p x --save "$work/link"
+ln -sf folder/none/ "$work/link"
+refused 1 "^pawl run: --save: $work/link: " run "$dir/no-model" -p x --save "$work/link"
+
+# Two outputs in one file, or a session among text.
+ln -sf new "$work/link"
+ln "$work/s" "$work/hard-s"
+for pair in new:new new:./new new:folder/../new new:link link:new s:s s:soft-s s:hard-s; do
+  save=$work/${pair%:*} figures=$work/${pair#*:}
+  refused 1 "^pawl run: --stats-json: $figures is the same file as --save $save$" \
+    run "$dir/no-model" -p x --save "$save" --stats-json "$figures"
+done
+check "nothing is left by them" sh -c '! ls -A "$1" | grep -q "^\.pawl-\|^new"' - "$work"
+check "and nothing is lost" cmp "$dir/session" "$work/s"
+check "two files" session "$work/new" --stats-json "$work/newer"
+check "of two kinds" sh -c 'cmp "$1/session" "$2/new" && grep -q "^{" "$2/newer"' - "$dir" "$work"
+"$pawl" run "$work/m.gguf" -p x --target ref --save "$work/s" >>"$work/s" 2>"$dir/err"
+check "a session among the text: status" test $? = 1
+check "is refused" grep -q "^pawl run: --save: $work/s is the same file as standard output$" "$dir/err"
+"$pawl" run "$work/m.gguf" -p x --target ref --save "$work/s" 2>>"$work/s" >"$dir/out"
+check "a session among messages: status" test $? = 1
+check "before anything is computed" test ! -s "$dir/out"
+check "it names standard error" grep -aq "pawl run: --save: $work/s is the same file as standard error$" "$work/s"
+"$pawl" run "$work/m.gguf" -p x --target ref --save /dev/fd/1 2>"$dir/err" | cat >"$dir/out"
+check "nor into a pipe" grep -q 'fd/1 is the same file as standard output$' "$dir/err"
+check "which gets nothing" test ! -s "$dir/out"
+for option in --save --restore; do
+  refused 2 "^pawl run: $option: a session is in a file, not in a standard stream" run "$dir/no-model" -p x $option -
+done
+(cd "$work" && "$pawl" run m.gguf -p x -n 2 --raw --target ref --save ./-) >"$dir/out" 2>"$dir/err"
+check "but a file may have that name" cmp "$dir/session" "$work/-"
+
+# A session in what is no regular file.
+mkfifo "$work/pipe"
+timeout 60 cat "$work/pipe" >"$dir/piped" &
+pid=$!
+check "a session into a pipe" session "$work/pipe"
+wait $pid
+check "all of it comes out" cmp "$dir/session" "$dir/piped"
+check "the pipe is one still" test -p "$work/pipe"
+if mknod "$work/null" c 1 3 2>"$dir/err" && mknod "$work/full" c 1 7 2>"$dir/err" && : 2>"$dir/err" >"$work/null"; then
+  check "a session into a device" session "$work/null"
+  check "the device is one still" test -c "$work/null"
+  check "one device for two" session "$work/null" --stats-json "$work/null"
+  session "$work/full"
+  check "a full device" grep -q "^pawl run: --save: $work/full: No space left on device$" "$dir/err"
+  check "is one still" test -c "$work/full"
+else
+  skip "devices of its own: $(cat "$dir/err")"
+fi
 
 # No regular files.
 succeeds "a device" eval "$model" --tokens 1 --target ref --logits /dev/null

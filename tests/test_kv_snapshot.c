@@ -24,6 +24,24 @@ static struct pawl_error err;
 
 #define OK(call) ck_assert_msg((call) == PAWL_OK, "%s", err.text)
 
+static enum pawl_status
+write_to(void *file, const void *bytes, size_t n, struct pawl_error *e)
+{
+	return fwrite(bytes, 1, n, file) == n ? PAWL_OK
+					      : pawl_fail(e, PAWL_ENVIRONMENT, "not written");
+}
+
+static void
+save(const uint32_t *of, int64_t n)
+{
+	FILE *file = fopen(path, "wb");
+	const struct pawl_kv_snapshot_sink to = {write_to, file};
+
+	ck_assert_ptr_nonnull(file);
+	OK(pawl_decoder_save(decoder, of, n, &to, &err));
+	ck_assert_int_eq(fclose(file), 0);
+}
+
 /* A decoder with 21 positions, saved under `path`. */
 static void
 begin(void)
@@ -39,7 +57,7 @@ begin(void)
 	snprintf(folder, sizeof(folder), "/tmp/pawl-snapshot-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/cache", folder);
-	OK(pawl_decoder_save(decoder, tokens, N_TOKENS, path, &err));
+	save(tokens, N_TOKENS);
 }
 
 static void
@@ -173,7 +191,7 @@ START_TEST(a_shorter_history_is_restored_too)
 	pawl_decoder_truncate(other, 13);
 	ck_assert(pawl_test_same(other, pawl_test_step(other, 1, 13), wanted));
 	pawl_decoder_truncate(decoder, 0);
-	OK(pawl_decoder_save(decoder, NULL, 0, path, &err));
+	save(NULL, 0);
 	OK(restore(other));
 	ck_assert_int_eq(pawl_decoder_len(other), 0);
 	pawl_decoder_free(other);
@@ -256,6 +274,7 @@ START_TEST(another_geometry_is_refused)
 	OK(pawl_kv_snapshot_open(path, &snapshot, &err));
 	ck_assert_int_eq(pawl_kv_snapshot_restore(snapshot, &identity, cache, &err),
 		PAWL_INVALID_ARGUMENT);
+	ck_assert_str_eq(err.text, "the cache has no capacity");
 	pawl_kv_snapshot_free(snapshot);
 	pawl_kv_cache_free(cache);
 }
@@ -305,6 +324,16 @@ START_TEST(flipped_bits_are_found)
 }
 END_TEST
 
+/* Puts the header, under its checksum, in front of the rest of n bytes. */
+static void
+write_with(struct pawl_kv_snapshot_header header, char *bytes, size_t n)
+{
+	header.checksum = pawl_kv_checksum(
+		0, &header, offsetof(struct pawl_kv_snapshot_header, checksum));
+	memcpy(bytes, &header, sizeof(header));
+	write_file(bytes, n);
+}
+
 /* Headers that are whole but say what cannot be. */
 START_TEST(absurd_sizes_are_refused)
 {
@@ -325,67 +354,118 @@ START_TEST(absurd_sizes_are_refused)
 		for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++) {
 			changed = header;
 			memcpy((char *)&changed + fields[f], &values[v], sizeof(int64_t));
-			changed.checksum = pawl_kv_checksum(
-				0, &changed, offsetof(struct pawl_kv_snapshot_header, checksum));
-			memcpy(bytes, &changed, sizeof(changed));
-			write_file(bytes, n);
+			write_with(changed, bytes, n);
 			ck_assert_msg(try_open() == PAWL_INVALID_FILE, "field %zu: %lld", f,
 				(long long)values[v]);
 			ck_assert_uint_eq(++before, pawl_memory_allocations());
 		}
 	changed = header;
 	memcpy(changed.dtype, "f17", 4);
-	changed.checksum = pawl_kv_checksum(
-		0, &changed, offsetof(struct pawl_kv_snapshot_header, checksum));
-	memcpy(bytes, &changed, sizeof(changed));
-	write_file(bytes, n);
+	write_with(changed, bytes, n);
 	ck_assert_int_eq(try_open(), PAWL_INVALID_FILE);
 	memset(changed.precision, 'x', sizeof(changed.precision));
 	memcpy(changed.dtype, header.dtype, sizeof(header.dtype));
-	changed.checksum = pawl_kv_checksum(
-		0, &changed, offsetof(struct pawl_kv_snapshot_header, checksum));
-	memcpy(bytes, &changed, sizeof(changed));
-	write_file(bytes, n);
+	write_with(changed, bytes, n);
 	ck_assert_int_eq(try_open(), PAWL_INVALID_FILE);
 	free(bytes);
 }
 END_TEST
 
-START_TEST(a_save_that_fails_leaves_the_old_file)
+START_TEST(reserved_fields_are_refused)
 {
-	uint64_t digest = pawl_test_cache_digest(pawl_decoder_cache(decoder));
-	enum pawl_status status = PAWL_OUT_OF_MEMORY;
-	size_t n, n_now;
-	char *bytes = read_file(&n), *now, elsewhere[160];
-	int tries = 0;
+	struct pawl_kv_snapshot_header header, changed;
+	const int n_fields = sizeof(header.reserved) / sizeof(header.reserved[0]);
+	char wanted[200], *bytes;
+	size_t n;
 
-	ck_assert_int_eq(pawl_decoder_save(decoder, tokens, N_CACHED - 1, path, &err),
+	bytes = read_file(&n);
+	memcpy(&header, bytes, sizeof(header));
+	for (int i = 0; i < n_fields; i++) {
+		changed = header;
+		changed.reserved[i] = UINT64_C(1) << 63;
+		write_with(changed, bytes, n);
+		ck_assert_int_eq(try_open(), PAWL_INVALID_FILE);
+		snprintf(wanted, sizeof(wanted), "%s: reserved field %d of the header is not 0",
+			path, i);
+		ck_assert_str_eq(err.text, wanted);
+	}
+	write_with(header, bytes, n);
+	ck_assert_int_eq(try_open(), PAWL_OK);
+	free(bytes);
+}
+END_TEST
+
+/* So many openings, each of them proportional to the layers, would not end in the test's time. */
+START_TEST(layers_without_positions_cost_nothing)
+{
+	struct pawl_kv_snapshot_header header;
+	char bytes[sizeof(header) + 8] = {0};
+	size_t n;
+	char *kept = read_file(&n);
+
+	memcpy(&header, kept, sizeof(header));
+	header.n_layers = INT32_MAX;
+	header.n_positions = header.n_tokens = 0;
+	write_with(header, bytes, sizeof(bytes));
+	for (int i = 0; i < 100; i++)
+		ck_assert_int_eq(try_open(), PAWL_OK);
+	ck_assert_int_eq(restore(decoder), PAWL_INVALID_ARGUMENT);
+	ck_assert_str_eq(err.text, "the snapshot is of 2147483647 layers, the cache has 2");
+	ck_assert_int_eq(pawl_decoder_len(decoder), N_CACHED);
+	free(kept);
+}
+END_TEST
+
+struct failing_sink {
+	int left;     /* writes that succeed */
+	size_t bytes; /* taken by them */
+};
+
+static enum pawl_status
+write_until(void *ctx, const void *bytes, size_t n, struct pawl_error *e)
+{
+	struct failing_sink *sink = ctx;
+
+	(void)bytes;
+	if (!sink->left)
+		return pawl_fail(e, PAWL_CAPACITY, "full after %zu bytes", sink->bytes);
+	sink->left--;
+	sink->bytes += n;
+	return PAWL_OK;
+}
+
+START_TEST(a_save_that_fails)
+{
+	struct failing_sink sink = {0};
+	const struct pawl_kv_snapshot_sink to = {write_until, &sink};
+	uint64_t digest = pawl_test_cache_digest(pawl_decoder_cache(decoder));
+	enum pawl_status status = PAWL_CAPACITY;
+	char says[64];
+	size_t n;
+	int tries;
+
+	free(read_file(&n));
+	/* Refused before the first byte. */
+	ck_assert_int_eq(pawl_decoder_save(decoder, tokens, N_CACHED - 1, &to, &err),
 		PAWL_INVALID_ARGUMENT);
 	ck_assert_str_eq(err.text, "20 tokens are given for 21 positions");
-	ck_assert_int_eq(pawl_decoder_save(decoder, tokens, -1, path, &err), PAWL_INVALID_ARGUMENT);
-	snprintf(elsewhere, sizeof(elsewhere), "%s/none/cache", folder);
-	ck_assert_int_eq(pawl_decoder_save(decoder, tokens, N_TOKENS, elsewhere, &err),
-		PAWL_ENVIRONMENT);
-	/* A folder cannot be replaced by a file, and nothing stays beside it. */
+	ck_assert_int_eq(pawl_decoder_save(decoder, tokens, -1, &to, &err), PAWL_INVALID_ARGUMENT);
+	pawl_memory_fail_after(0);
 	ck_assert_int_eq(
-		pawl_decoder_save(decoder, tokens, N_TOKENS, folder, &err), PAWL_ENVIRONMENT);
-	pawl_test_step(decoder, 1, N_CACHED);
-	digest = pawl_test_cache_digest(pawl_decoder_cache(decoder));
-	for (; status == PAWL_OUT_OF_MEMORY; tries++) {
-		now = read_file(&n_now);
-		ck_assert(n == n_now && !memcmp(now, bytes, n));
-		free(now);
-		pawl_memory_fail_after(tries);
-		status = pawl_decoder_save(decoder, tokens, N_TOKENS, path, &err);
-		pawl_memory_fail_after(-1);
+		pawl_decoder_save(decoder, tokens, N_TOKENS, &to, &err), PAWL_OUT_OF_MEMORY);
+	pawl_memory_fail_after(-1);
+	/* The sink's own status and words, whichever write it fails. */
+	for (tries = 0; status == PAWL_CAPACITY; tries++) {
+		sink = (struct failing_sink){tries, 0};
+		status = pawl_decoder_save(decoder, tokens, N_TOKENS, &to, &err);
+		snprintf(says, sizeof(says), "full after %zu bytes", sink.bytes);
+		ck_assert(status == PAWL_OK || !strcmp(err.text, says));
 	}
 	ck_assert_int_eq(status, PAWL_OK);
-	ck_assert_int_eq(tries - 1, 2);
-	now = read_file(&n_now);
-	ck_assert_uint_gt(n_now, n);
-	free(now);
+	/* Header, tokens, K and V of 2 layers, checksum. */
+	ck_assert_int_eq(tries - 1, 7);
+	ck_assert_uint_eq(sink.bytes, n);
 	ck_assert_uint_eq(pawl_test_cache_digest(pawl_decoder_cache(decoder)), digest);
-	free(bytes);
 }
 END_TEST
 
@@ -456,7 +536,9 @@ pawl_kv_snapshot_suite(void)
 	tcase_add_test(tests, truncated_files_are_refused);
 	tcase_add_test(tests, flipped_bits_are_found);
 	tcase_add_test(tests, absurd_sizes_are_refused);
-	tcase_add_test(tests, a_save_that_fails_leaves_the_old_file);
+	tcase_add_test(tests, reserved_fields_are_refused);
+	tcase_add_test(tests, layers_without_positions_cost_nothing);
+	tcase_add_test(tests, a_save_that_fails);
 	tcase_add_test(tests, a_restore_that_fails_changes_nothing);
 	tcase_add_test(tests, what_is_no_file);
 	suite_add_tcase(suite, tests);

@@ -163,15 +163,10 @@ open_files(struct run *r, struct pawl_error *err)
 		{r->model, r->file, r->speculate.draft, r->resume.restore}};
 	enum pawl_status status = pawl_check_environment(&inputs, err);
 
-	if (!status && r->resume.save) {
-		status = pawl_output_open(
-			&r->output, "--save", r->resume.save, &read_only, err);
-		pawl_output_release(&r->output);
-	}
+	if (!status)
+		status = pawl_resume_open(&r->resume, &read_only, err);
 	if (!status && r->stats_json)
 		status = pawl_output_open(&r->output, "--stats-json", r->stats_json, &inputs, err);
-	if (!status)
-		status = pawl_resume_open(&r->resume, err);
 	if (!status)
 		status = pawl_model_open(r->model, &r->engine.model, err);
 	return status ? status : pawl_speculate_open(&r->speculate, &r->engine, err);
@@ -190,7 +185,9 @@ run(struct run *r, struct pawl_progress *progress, struct pawl_error *err)
 	if (r->verbose)
 		note_model(r);
 	status = r->prompt || r->file ? read_prompt(r, err)
-				      : pawl_resume_prompt(&r->resume, &r->ids, err);
+				      : pawl_resume_prompt(&r->resume,
+						pawl_model_info(r->engine.model)->n_vocab,
+						&r->ids, err);
 	if (!status)
 		status = choose_capacity(r, &capacity, err);
 	if (status)
@@ -244,6 +241,12 @@ run_and_report(struct run *r)
 	pawl_token_list_release(&r->ids);
 	pawl_engine_release(&r->engine);
 	return exit_status;
+}
+
+static bool
+is_stream(const char *path)
+{
+	return path && !strcmp(path, "-");
 }
 
 int
@@ -313,6 +316,10 @@ pawl_cmd_run(int argc, char **argv)
 	if (r.prompt ? r.file != NULL : !r.file && !r.resume.restore)
 		return pawl_usage_error(&command, "%s",
 			r.prompt ? "-p and -f exclude each other" : "no prompt given (-p or -f)");
+	if (is_stream(r.resume.restore) || is_stream(r.resume.save))
+		return pawl_usage_error(&command,
+			"%s: a session is in a file, not in a standard stream (a file - is ./-)",
+			is_stream(r.resume.restore) ? "--restore" : "--save");
 	if (r.speculate.draft && r.speculate.lookup)
 		return pawl_usage_error(&command, "--draft and --lookup exclude each other");
 	if (!r.speculate.draft && !r.speculate.lookup)

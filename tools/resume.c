@@ -1,12 +1,29 @@
 #include "tools/resume.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
-enum pawl_status
-pawl_resume_open(struct pawl_resume *resume, struct pawl_error *err)
+static enum pawl_status
+open_output(
+	struct pawl_resume *resume, const struct pawl_inputs *inputs, struct pawl_error *err)
 {
-	if (!resume->restore)
-		return PAWL_OK;
+	enum pawl_status status =
+		pawl_output_open(&resume->output, "--save", resume->save, inputs, err);
+	const char *stream = status ? NULL : pawl_output_stream(&resume->output);
+
+	return stream ? pawl_fail(err, PAWL_INVALID_ARGUMENT,
+				"--save: %.300s is the same file as %s", resume->save, stream)
+		      : status;
+}
+
+enum pawl_status
+pawl_resume_open(
+	struct pawl_resume *resume, const struct pawl_inputs *inputs, struct pawl_error *err)
+{
+	enum pawl_status status = resume->save ? open_output(resume, inputs, err) : PAWL_OK;
+
+	if (status || !resume->restore)
+		return status;
 	return pawl_kv_snapshot_open(resume->restore, &resume->snapshot, err)
 		       ? pawl_error_prefix(err, "--restore")
 		       : PAWL_OK;
@@ -15,23 +32,29 @@ pawl_resume_open(struct pawl_resume *resume, struct pawl_error *err)
 void
 pawl_resume_release(struct pawl_resume *resume)
 {
+	pawl_output_release(&resume->output);
 	pawl_kv_snapshot_free(resume->snapshot);
 	resume->snapshot = NULL;
 }
 
 enum pawl_status
-pawl_resume_prompt(
-	const struct pawl_resume *resume, struct pawl_token_list *ids, struct pawl_error *err)
+pawl_resume_prompt(const struct pawl_resume *resume, int64_t n_vocab, struct pawl_token_list *ids,
+	struct pawl_error *err)
 {
 	int64_t n;
 	const uint32_t *tokens = pawl_kv_snapshot_tokens(resume->snapshot, &n);
 	enum pawl_status status = PAWL_OK;
 
+	if (!n)
+		return pawl_fail(err, PAWL_INVALID_FILE,
+			"--restore: %.300s: a session without tokens, and no prompt is given",
+			resume->restore);
 	for (int64_t i = 0; i < n && !status; i++)
-		status = tokens[i] > INT32_MAX
+		status = tokens[i] >= n_vocab
 				 ? pawl_fail(err, PAWL_INVALID_FILE,
-					   "--restore: %.300s: token %lld is none",
-					   resume->restore, (long long)i)
+					   "--restore: %.300s: token %" PRId64 " is %" PRIu32
+					   ", the model has %" PRId64,
+					   resume->restore, i, tokens[i], n_vocab)
 				 : pawl_token_list_add(ids, (int32_t)tokens[i], err);
 	return status;
 }
@@ -62,11 +85,18 @@ pawl_resume_restore(const struct pawl_resume *resume, struct pawl_engine *engine
 	return PAWL_OK;
 }
 
+static enum pawl_status
+write_output(void *output, const void *bytes, size_t n, struct pawl_error *err)
+{
+	return pawl_output_write(output, bytes, n, err);
+}
+
 enum pawl_status
-pawl_resume_save(const struct pawl_resume *resume, const struct pawl_engine *engine,
+pawl_resume_save(struct pawl_resume *resume, const struct pawl_engine *engine,
 	const struct pawl_token_list *prompt, const struct pawl_token_list *answer,
 	struct pawl_error *err)
 {
+	const struct pawl_kv_snapshot_sink to = {write_output, &resume->output};
 	size_t n = prompt->n + answer->n;
 	enum pawl_status status;
 	uint32_t *tokens;
@@ -78,7 +108,10 @@ pawl_resume_save(const struct pawl_resume *resume, const struct pawl_engine *eng
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %zu tokens", n);
 	for (size_t i = 0; i < n; i++)
 		tokens[i] = (uint32_t)(i < prompt->n ? prompt->ids[i] : answer->ids[i - prompt->n]);
-	status = pawl_decoder_save(engine->decoder, tokens, (int64_t)n, resume->save, err);
+	status = pawl_decoder_save(engine->decoder, tokens, (int64_t)n, &to, err);
 	free(tokens);
-	return status ? pawl_error_prefix(err, "--save") : PAWL_OK;
+	if (!status)
+		return pawl_output_commit(&resume->output, err);
+	/* What pawl_output_write says has the option in front. */
+	return ferror(resume->output.file) ? status : pawl_error_prefix(err, "--save");
 }
