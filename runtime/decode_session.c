@@ -107,32 +107,31 @@ find_slots(struct pawl_decode_session *s, struct pawl_error *err)
 	return status;
 }
 
-/* A table of blocks is part of the key; without one the key says 0 sequences. */
+/*
+ * A table of blocks is part of the key.  Where no output reads an attention (a prompt's chunk through
+ * the only layer) neither table nor positions are left in the plan, but rows are written all the same.
+ */
 static enum pawl_status
 check_pages(const struct pawl_decode_session *s, struct pawl_error *err)
 {
 	static const enum data lists[] = {POSITIONS, WRITE_INDEX};
 	const struct pawl_plan_key *key = &s->plan->key;
-	const struct pawl_type *table;
 
-	bool is_paged = s->data[BLOCK_TABLE] >= 0;
+	if (s->data[BLOCK_TABLE] >= 0) {
+		const struct pawl_type *table = &s->plan->types[s->data[BLOCK_TABLE]];
 
-	if (!is_paged && key->n_sequences)
-		return pawl_fail(err, PAWL_INVALID_GRAPH,
-			"the graph has no data const block_table, the key says %" PRId64
-			" sequences",
-			key->n_sequences);
-	table = is_paged ? &s->plan->types[s->data[BLOCK_TABLE]] : NULL;
-	if (is_paged && (table->rank != 2 || table->dim[0].base != key->n_sequences ||
-		table->dim[1].base != key->max_blocks || key->block_size < 1))
-		return pawl_fail(err, PAWL_INVALID_GRAPH,
-			"block_table is not of %" PRId64 " sequences of %" PRId64
-			" blocks, as the key says",
-			key->n_sequences, key->max_blocks);
+		if (table->rank != 2 || table->dim[0].base != key->n_sequences ||
+			table->dim[1].base != key->max_blocks || key->block_size < 1)
+			return pawl_fail(err, PAWL_INVALID_GRAPH,
+				"block_table is not of %" PRId64 " sequences of %" PRId64
+				" blocks, as the key says",
+				key->n_sequences, key->max_blocks);
+	}
 	for (int i = 0; i < 2; i++) {
 		int32_t slot = s->data[lists[i]];
+		bool is_wanted = lists[i] == WRITE_INDEX && key->n_sequences;
 
-		if (slot < 0 ? is_paged : pawl_type_elems(&s->plan->types[slot]) != key->seq)
+		if (slot < 0 ? is_wanted : pawl_type_elems(&s->plan->types[slot]) != key->seq)
 			return pawl_fail(err, PAWL_INVALID_GRAPH,
 				"the graph has no data const %s of %" PRId64 " rows",
 				data_names[lists[i]], key->seq);
