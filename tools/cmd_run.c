@@ -249,6 +249,32 @@ is_stream(const char *path)
 	return path && !strcmp(path, "-");
 }
 
+/* Options that do not go together: an exit status, or -1. */
+static int
+check_options(
+	const struct run *r, const struct pawl_command *command, const struct pawl_args *args)
+{
+	int exit_status = -1;
+
+	if (r->prompt ? r->file != NULL : !r->file && !r->resume.restore)
+		return pawl_usage_error(command, "%s",
+			r->prompt ? "-p and -f exclude each other" : "no prompt given (-p or -f)");
+	if (is_stream(r->resume.restore) || is_stream(r->resume.save))
+		return pawl_usage_error(command,
+			"%s: a session is in a file, not in a standard stream (a file - is ./-)",
+			is_stream(r->resume.restore) ? "--restore" : "--save");
+	if (r->speculate.draft && r->speculate.lookup)
+		return pawl_usage_error(command, "--draft and --lookup exclude each other");
+	if (!r->speculate.draft && !r->speculate.lookup)
+		exit_status = pawl_options_refuse(command, args, "--guess",
+			"is for guesses, and there are none without --draft or --lookup");
+	if (exit_status < 0 && !pawl_option_is_given(command, args, "--temp"))
+		exit_status = pawl_options_refuse(command, args,
+			"--top-k --top-p --min-p --seed",
+			"is for draws, and without --temp the likeliest token is taken");
+	return exit_status;
+}
+
 int
 pawl_cmd_run(int argc, char **argv)
 {
@@ -311,24 +337,8 @@ pawl_cmd_run(int argc, char **argv)
 	struct pawl_args args;
 	int exit_status = pawl_options_parse(&command, argc, argv, &args);
 
-	if (exit_status >= 0)
-		return exit_status;
-	if (r.prompt ? r.file != NULL : !r.file && !r.resume.restore)
-		return pawl_usage_error(&command, "%s",
-			r.prompt ? "-p and -f exclude each other" : "no prompt given (-p or -f)");
-	if (is_stream(r.resume.restore) || is_stream(r.resume.save))
-		return pawl_usage_error(&command,
-			"%s: a session is in a file, not in a standard stream (a file - is ./-)",
-			is_stream(r.resume.restore) ? "--restore" : "--save");
-	if (r.speculate.draft && r.speculate.lookup)
-		return pawl_usage_error(&command, "--draft and --lookup exclude each other");
-	if (!r.speculate.draft && !r.speculate.lookup)
-		exit_status = pawl_options_refuse(&command, &args, "--guess",
-			"is for guesses, and there are none without --draft or --lookup");
-	if (exit_status < 0 && !pawl_option_is_given(&command, &args, "--temp"))
-		exit_status = pawl_options_refuse(&command, &args,
-			"--top-k --top-p --min-p --seed",
-			"is for draws, and without --temp the likeliest token is taken");
+	if (exit_status < 0)
+		exit_status = check_options(&r, &command, &args);
 	if (exit_status >= 0)
 		return exit_status;
 	r.model = args.operands[0];
