@@ -4,6 +4,7 @@
  */
 #include "runtime/kv_block_pool.h"
 
+#include "ir/random_parts.h"
 #include "runtime/kv_block_parts.h"
 #include "runtime/memory.h"
 
@@ -55,20 +56,10 @@ struct drive {
 	int64_t n_found;
 };
 
-static uint64_t
-next(struct drive *d)
-{
-	uint64_t x = d->random += UINT64_C(0x9e3779b97f4a7c15);
-
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
-
 static int64_t
 below(struct drive *d, int64_t n)
 {
-	return n > 0 ? (int64_t)(next(d) % (uint64_t)n) : 0;
+	return n > 0 ? (int64_t)(pawl_random_next(&d->random) % (uint64_t)n) : 0;
 }
 
 static bool

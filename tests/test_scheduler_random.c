@@ -4,6 +4,7 @@
  */
 #include "runtime/scheduler.h"
 
+#include "ir/random_parts.h"
 #include "runtime/memory.h"
 #include "tests/scheduler_fixture.h"
 #include "tests/suites.h"
@@ -17,11 +18,7 @@ static int n_starved, n_done, n_cancelled;
 static int
 below(int n)
 {
-	uint64_t x = state += UINT64_C(0x9e3779b97f4a7c15);
-
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (int)((x ^ x >> 31) % (uint64_t)n);
+	return (int)(pawl_random_next(&state) % (uint64_t)n);
 }
 
 static void
