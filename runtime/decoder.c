@@ -108,9 +108,25 @@ ready_session(struct pawl_decoder *d, int64_t seq, enum pawl_logits logits,
 	return pawl_session_set_ready(&d->sessions, d->cache, kind, out, err);
 }
 
-/* Runs n <= seq tokens and advances the cache by n. */
+/* What a call of several runs has to return to when one of them fails. */
+struct start {
+	int64_t len;
+	struct pawl_kv_kept *kept; /* NULL: rings still hold what is seen from there */
+};
+
+static void
+end_runs(struct pawl_decoder *d, struct start *start, enum pawl_status status)
+{
+	if (status && start->kept)
+		pawl_kv_cache_put_back(d->cache, start->kept);
+	if (status)
+		pawl_kv_cache_truncate_to(d->cache, start->len);
+	pawl_memory_free(start->kept);
+}
+
+/* Runs n <= seq tokens and advances the cache by n.  start: of a call of several runs, or NULL. */
 static enum pawl_status
-forward(struct pawl_decoder *d, const uint32_t *tokens, int64_t n, int64_t seq,
+forward(struct pawl_decoder *d, struct start *start, const uint32_t *tokens, int64_t n, int64_t seq,
 	enum pawl_logits logits, const float **rows, struct pawl_error *err)
 {
 	enum pawl_status status = pawl_kv_cache_check_room(d->cache, seq, err);
@@ -126,6 +142,8 @@ forward(struct pawl_decoder *d, const uint32_t *tokens, int64_t n, int64_t seq,
 	if (!status)
 		status = pawl_token_buffers_fill(&held->buffers, &d->source, tokens, n,
 			pawl_kv_cache_len(d->cache), &data, err);
+	if (!status && start)
+		status = pawl_kv_cache_keep(d->cache, start->len, seq, &start->kept, err);
 	if (status)
 		return status;
 	pawl_kv_cache_note_write(d->cache, seq);
@@ -163,7 +181,8 @@ enum pawl_status
 pawl_decoder_prefill(struct pawl_decoder *d, const uint32_t *tokens, int64_t n,
 	const float **logits, struct pawl_error *err)
 {
-	int64_t before = pawl_kv_cache_len(d->cache), chunk = d->options.prefill_chunk, take;
+	struct start start = {.len = pawl_kv_cache_len(d->cache)};
+	int64_t chunk = d->options.prefill_chunk, take;
 	enum pawl_status status = check_tokens(d, tokens, n, err);
 
 	for (int64_t done = 0; done < n && !status; done += take) {
@@ -171,15 +190,15 @@ pawl_decoder_prefill(struct pawl_decoder *d, const uint32_t *tokens, int64_t n,
 
 		if (left > 0 && takes_chunk(d, left)) {
 			take = left < chunk ? left : chunk;
-			status =
-				forward(d, tokens + done, take, chunk, PAWL_LOGITS_NONE, NULL, err);
+			status = forward(d, &start, tokens + done, take, chunk, PAWL_LOGITS_NONE,
+				NULL, err);
 		} else {
 			take = 1;
-			status = forward(d, tokens + done, 1, 1, PAWL_LOGITS_LAST, logits, err);
+			status = forward(d, &start, tokens + done, 1, 1, PAWL_LOGITS_LAST, logits,
+				err);
 		}
 	}
-	if (status)
-		pawl_kv_cache_truncate_to(d->cache, before);
+	end_runs(d, &start, status);
 	return status;
 }
 
@@ -189,7 +208,7 @@ pawl_decoder_step(
 {
 	enum pawl_status status = check_tokens(d, &token, 1, err);
 
-	return status ? status : forward(d, &token, 1, 1, PAWL_LOGITS_LAST, logits, err);
+	return status ? status : forward(d, NULL, &token, 1, 1, PAWL_LOGITS_LAST, logits, err);
 }
 
 enum pawl_status
@@ -202,7 +221,7 @@ pawl_decoder_extend(struct pawl_decoder *d, const uint32_t *tokens, int64_t n, i
 		status = pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"%" PRId64 " tokens in a run of %" PRId64 " rows", n, rows);
 	return status ? status
-		      : forward(d, tokens, n, rows,
+		      : forward(d, NULL, tokens, n, rows,
 				rows == 1 ? PAWL_LOGITS_LAST : PAWL_LOGITS_ALL, logits, err);
 }
 
@@ -212,7 +231,8 @@ pawl_decoder_eval(struct pawl_decoder *d, const uint32_t *tokens, int64_t n,
 		void *arg, int64_t position, const float *logits, struct pawl_error *err),
 	void *arg, struct pawl_error *err)
 {
-	int64_t before = pawl_kv_cache_len(d->cache), chunk = d->options.prefill_chunk, take;
+	struct start start = {.len = pawl_kv_cache_len(d->cache)};
+	int64_t chunk = d->options.prefill_chunk, take;
 	enum pawl_status status = check_tokens(d, tokens, n, err);
 
 	for (int64_t done = 0; done < n && !status; done += take) {
@@ -221,17 +241,17 @@ pawl_decoder_eval(struct pawl_decoder *d, const uint32_t *tokens, int64_t n,
 
 		if (takes_chunk(d, n - done)) {
 			take = n - done < chunk ? n - done : chunk;
-			status =
-				forward(d, tokens + done, take, chunk, PAWL_LOGITS_ALL, &rows, err);
+			status = forward(d, &start, tokens + done, take, chunk, PAWL_LOGITS_ALL,
+				&rows, err);
 		} else {
 			take = 1;
-			status = forward(d, tokens + done, 1, 1, PAWL_LOGITS_LAST, &rows, err);
+			status = forward(d, &start, tokens + done, 1, 1, PAWL_LOGITS_LAST, &rows,
+				err);
 		}
 		for (int64_t i = 0; i < take && !status; i++)
 			status = row(arg, position + i, rows + i * d->source.n_vocab, err);
 	}
-	if (status)
-		pawl_kv_cache_truncate_to(d->cache, before);
+	end_runs(d, &start, status);
 	return status;
 }
 

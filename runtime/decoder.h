@@ -7,8 +7,10 @@
  * optimizes as often as there are plans: cache, chunk, single token.  A chunk that is not full
  * is filled up; what the surplus rows write lies beyond cached_len and means nothing.
  *
- * After an error nothing has advanced: the same call may be made again.  Belongs to one thread at a
- * time.
+ * After an error nothing has advanced: the same call may be made again, and whatever is run instead has
+ * the bits it would have had.  Length and all that is seen from there are as before, in rings too, from
+ * which a call of several runs copies what it is about to overwrite; what lies beyond the length may
+ * differ, and a ring may go back less far.  Belongs to one thread at a time.
  */
 #ifndef PAWL_RUNTIME_DECODER_H
 #define PAWL_RUNTIME_DECODER_H
@@ -93,7 +95,7 @@ enum pawl_status pawl_decoder_restore(struct pawl_decoder *decoder,
 	const struct pawl_kv_snapshot *snapshot, struct pawl_error *err);
 /*
  * Forgets what lies at n and beyond; plans and storages stay.  With rings, further back than they hold
- * is all (pawl_kv_cache_truncate_to), also after a prompt that failed in a later chunk.
+ * is all (pawl_kv_cache_truncate_to).
  */
 void pawl_decoder_truncate(struct pawl_decoder *decoder, int64_t n);
 

@@ -152,6 +152,18 @@ enum pawl_status pawl_kv_cache_check_rows(
 /* Before such a run, however many of the rows will count: records what they overwrite in rings. */
 void pawl_kv_cache_note_write(struct pawl_kv_cache *cache, int64_t rows);
 
+/* A copy of rings, freed by pawl_memory_free. */
+struct pawl_kv_kept;
+/*
+ * Before such a run of a call that began at length `first` and that may yet fail: where the run would
+ * overwrite what is seen from there, and *kept is NULL, *kept becomes a copy of all rings.  The cache
+ * must not be shared.  PAWL_OUT_OF_MEMORY; PAWL_UNSUPPORTED when a ring is not in host memory.
+ */
+enum pawl_status pawl_kv_cache_keep(const struct pawl_kv_cache *cache, int64_t first, int64_t rows,
+	struct pawl_kv_kept **kept, struct pawl_error *err);
+/* After the failure: what was kept, whereupon the cache can be cut to that length. */
+void pawl_kv_cache_put_back(struct pawl_kv_cache *cache, const struct pawl_kv_kept *kept);
+
 /* PAWL_CAPACITY, naming both sizes, when n more do not fit.  Changes nothing. */
 enum pawl_status pawl_kv_cache_check_room(
 	const struct pawl_kv_cache *cache, int64_t n, struct pawl_error *err);

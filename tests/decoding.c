@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/kv_layout.h"
+
 struct pawl_device *
 pawl_test_device(void)
 {
@@ -123,5 +125,43 @@ pawl_test_cache_digest(const struct pawl_kv_cache *cache)
 				pawl_shape_key_bytes(
 					&key, storage->bytes, (size_t)storage->n_bytes);
 		}
+	return key.value;
+}
+
+/* Positions first .. len - 1 of one storage, whatever its layout and whether it goes round. */
+static void
+digest_positions(const struct pawl_storage *storage, int64_t first, int64_t len,
+	struct pawl_shape_key *key)
+{
+	const struct pawl_kv_planes planes = pawl_kv_planes_of(&storage->type, 2);
+	int64_t n = planes.positions;
+	char *rows = malloc((size_t)pawl_kv_logical_bytes(&planes, n));
+
+	ck_assert_ptr_nonnull(rows);
+	pawl_kv_read_positions(&planes, storage->bytes, n, rows);
+	for (int64_t plane = 0; plane < planes.n; plane++)
+		for (int64_t i = first; i < len; i++)
+			pawl_shape_key_bytes(key, rows + (plane * n + i % n) * planes.row_bytes,
+				(size_t)planes.row_bytes);
+	free(rows);
+}
+
+uint64_t
+pawl_test_seen_digest(const struct pawl_kv_cache *cache)
+{
+	const struct pawl_kv_shape *shape = pawl_kv_cache_shape(cache);
+	struct pawl_shape_key key = PAWL_SHAPE_KEY_INIT;
+	int64_t len = pawl_kv_cache_len(cache);
+
+	pawl_shape_key_u64(&key, (uint64_t)len);
+	for (int32_t i = 0; i < shape->n_layers * PAWL_N_KV_SLOTS; i++) {
+		const struct pawl_kv_layer_id id = {
+			i / PAWL_N_KV_SLOTS, (enum pawl_kv_slot)(i % PAWL_N_KV_SLOTS)};
+		const struct pawl_storage *storage = pawl_kv_cache_storage(cache, id);
+		bool is_ring = storage->type.dim[2].base < shape->max_seq_len;
+		int64_t first = is_ring ? len - shape->rings.window + 1 : 0;
+
+		digest_positions(storage, first < 0 ? 0 : first, len, &key);
+	}
 	return key.value;
 }

@@ -34,5 +34,7 @@ float *pawl_test_fresh(const struct pawl_tiny_model *model,
 
 /* FNV-1a over the bytes of every storage of a cache, its length, versions and ids. */
 uint64_t pawl_test_cache_digest(const struct pawl_kv_cache *cache);
+/* Over its length and what the next token sees: all positions before it, of a ring its window. */
+uint64_t pawl_test_seen_digest(const struct pawl_kv_cache *cache);
 
 #endif

@@ -12,6 +12,7 @@
 #include "ir/eval.h"
 #include "runtime/decode_session.h"
 #include "runtime/inference_context.h"
+#include "runtime/memory.h"
 #include "runtime/token_data.h"
 #include "tests/decoding.h"
 #include "tests/suites.h"
@@ -62,8 +63,8 @@ key_of(const struct runner *r, int64_t seq)
 		.max_blocks = r->way.is_paged ? N_BLOCKS : 0};
 }
 
-static void
-hold(struct runner *r, struct held *held, int64_t seq)
+static enum pawl_status
+try_to_hold(struct runner *r, struct held *held, int64_t seq)
 {
 	const struct pawl_graph_request request = {.n_tokens = seq,
 		.capacity = CAPACITY,
@@ -74,13 +75,26 @@ hold(struct runner *r, struct held *held, int64_t seq)
 		.max_blocks = N_BLOCKS};
 	const struct pawl_plan_options options = {.key = key_of(r, seq)};
 	struct pawl_graph *graph;
+	enum pawl_status status;
 
 	OK(r->source->build(r->source->ctx, &request, &graph, &err));
-	OK(pawl_plan_build(graph, r->device, &options, &held->plan, &err));
+	status = pawl_plan_build(graph, r->device, &options, &held->plan, &err);
 	pawl_graph_free(graph);
-	OK(pawl_decode_session_new_latent(held->plan, r->source->weights, r->cache,
-		pawl_inference_context_team(r->context), &held->session, &err));
-	OK(pawl_token_buffers_init(&held->buffers, held->session, &err));
+	if (!status)
+		status = pawl_decode_session_new_latent(held->plan, r->source->weights, r->cache,
+			pawl_inference_context_team(r->context), &held->session, &err);
+	if (!status)
+		status = pawl_token_buffers_init(&held->buffers, held->session, &err);
+	return status;
+}
+
+static void
+let_go(struct held *held)
+{
+	pawl_token_buffers_release(&held->buffers);
+	pawl_decode_session_free(held->session);
+	pawl_plan_unref(held->plan);
+	*held = (struct held){0};
 }
 
 /* What nobody has written is NaN. */
@@ -114,18 +128,15 @@ begin(struct runner *r, struct pawl_tiny_mla *model, const struct way *way)
 	OK(pawl_device_open(way->target, NULL, &r->device, &err));
 	OK(pawl_inference_context_new(r->device, way->n_threads, &r->context, &err));
 	r->cache = new_cache(r, model);
-	hold(r, &r->held[0], way->chunk);
-	hold(r, &r->held[1], 1);
+	OK(try_to_hold(r, &r->held[0], way->chunk));
+	OK(try_to_hold(r, &r->held[1], 1));
 }
 
 static void
 end(struct runner *r)
 {
-	for (int i = 0; i < 2; i++) {
-		pawl_token_buffers_release(&r->held[i].buffers);
-		pawl_decode_session_free(r->held[i].session);
-		pawl_plan_unref(r->held[i].plan);
-	}
+	for (int i = 0; i < 2; i++)
+		let_go(&r->held[i]);
 	pawl_latent_kv_cache_free(r->cache);
 	pawl_inference_context_free(r->context);
 	pawl_device_unref(r->device);
@@ -517,6 +528,39 @@ START_TEST(the_last_position_is_the_last)
 }
 END_TEST
 
+/* In the midst of a prompt, when the session of single tokens is yet to be made. */
+START_TEST(without_memory_nothing_changes)
+{
+	const struct pawl_storage *storage = pawl_latent_kv_cache_storage(life.cache, 1, 0);
+	float logits[N_TOKENS * N_VOCAB], wanted[N_VOCAB];
+	const uint32_t token = pawl_test_token(1, 16);
+	void *before = malloc((size_t)storage->n_bytes);
+	enum pawl_status status = PAWL_OUT_OF_MEMORY;
+	const float *rows = NULL;
+	int n;
+
+	fresh(1, 17, wanted);
+	feed(&life, 1, 0, 16, logits);
+	memcpy(before, storage->bytes, (size_t)storage->n_bytes);
+	for (n = 0; status == PAWL_OUT_OF_MEMORY; n++) {
+		let_go(&life.held[1]);
+		pawl_memory_fail_after(n);
+		status = try_to_hold(&life, &life.held[1], 1);
+		if (!status)
+			status = forward(&life, &life.held[1], &token, 1, &rows);
+		pawl_memory_fail_after(-1);
+		if (status) {
+			ck_assert(!memcmp(before, storage->bytes, (size_t)storage->n_bytes));
+			ck_assert_int_eq(pawl_latent_kv_cache_len(life.cache), 16);
+		}
+	}
+	OK(status);
+	ck_assert_int_gt(n, 20);
+	expect_same(wanted, rows, 1, "after all failures");
+	free(before);
+}
+END_TEST
+
 Suite *
 pawl_latent_attention_suite(void)
 {
@@ -532,6 +576,7 @@ pawl_latent_attention_suite(void)
 	tcase_add_test(tcase, another_cache_serves_its_own_content);
 	tcase_add_test(tcase, what_was_taken_back_is_forgotten);
 	tcase_add_test(tcase, the_last_position_is_the_last);
+	tcase_add_test(tcase, without_memory_nothing_changes);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
