@@ -29,12 +29,15 @@ struct pawl_target_options {
 	const char *cpu_variant; /* NULL: the best that this CPU runs; else avx512vnni, avx512, avx2, baseline */
 	const char *module_dir;  /* where cpu_compiler lies; NULL: beside this module */
 	const char *dump_dir;    /* NULL, or a folder for generated code */
+	const char *cache_dir;   /* where compiled kernels outlive the process; NULL: nowhere */
 };
 
 struct pawl_target_counters {
 	uint64_t kernel_compiles; /* kernels generated, ever */
+	uint64_t kernels_read;    /* kernels taken from cache_dir */
 	uint64_t kernels_shared;  /* steps served by a kernel that existed already */
 	int64_t code_bytes;       /* of all kernels there are */
+	const char *cache_fault;  /* why cache_dir is not used, NULL: it is; the target's */
 };
 
 /* One execution of code. */

@@ -134,3 +134,23 @@ pawl_env_cache_dir(char *out, size_t n)
 	}
 	return false;
 }
+
+bool
+pawl_env_kernel_cache(char *out, size_t n)
+{
+	const char *given = pawl_env(PAWL_ENV_KERNELS);
+	size_t used;
+	int length;
+
+	if (given && !strcmp(given, "off"))
+		return false;
+	if (given) {
+		length = snprintf(out, n, "%s", given);
+		return length > 0 && (size_t)length < n;
+	}
+	if (!pawl_env_cache_dir(out, n))
+		return false;
+	used = strlen(out);
+	length = snprintf(out + used, n - used, "/kernels");
+	return (size_t)length < n - used;
+}

@@ -57,4 +57,10 @@ bool pawl_env_lists(enum pawl_env variable, const char *word);
  */
 bool pawl_env_cache_dir(char *out, size_t n);
 
+/*
+ * The folder for compiled kernels: PAWL_KERNEL_CACHE, else "kernels" in pawl_env_cache_dir.  False
+ * when that is "off", none is set, or it does not fit into n bytes.
+ */
+bool pawl_env_kernel_cache(char *out, size_t n);
+
 #endif

@@ -11,6 +11,7 @@
 #include "codegen/kernel_key.h"
 #include "codegen/launch.h"
 #include "codegen/module_file.h"
+#include "codegen/object_cache.h"
 #include "codegen/perf_map.h"
 #include "ir/build_id.h"
 #include "ir/debug.h"
@@ -22,12 +23,16 @@
 bool
 pawl_cpu_kernels_init(struct pawl_cpu_kernels *kernels, const struct pawl_target_options *options)
 {
-	*kernels = (struct pawl_cpu_kernels){.first = NULL};
+	*kernels = (struct pawl_cpu_kernels){.cache = PAWL_OBJECT_CACHE_NONE};
 	pthread_mutex_init(&kernels->lock, NULL);
 	if (options && options->module_dir)
 		kernels->module_dir = strdup(options->module_dir);
 	if (options && options->dump_dir)
 		kernels->dump_dir = strdup(options->dump_dir);
+	if (options && options->cache_dir &&
+		pawl_object_cache_open(
+			&kernels->cache, options->cache_dir, &kernels->cache_error) != PAWL_OK)
+		kernels->counters.cache_fault = kernels->cache_error.text;
 	return !options || ((!options->module_dir || kernels->module_dir) &&
 				   (!options->dump_dir || kernels->dump_dir));
 }
@@ -50,6 +55,7 @@ pawl_cpu_kernels_release(struct pawl_cpu_kernels *kernels)
 		kernels->first = next;
 	}
 	pthread_mutex_destroy(&kernels->lock);
+	pawl_object_cache_release(&kernels->cache);
 	free(kernels->module_dir);
 	free(kernels->dump_dir);
 }
@@ -210,14 +216,46 @@ call_compiler(void *arg)
 			c->program, c->step, c->variant, c->dump, &c->object, c->err);
 }
 
-/* Fills a kernel whose key is set. */
+/* What decides a kernel's code, beside its key: who wrote it for whom; to be freed. */
+static char *
+entry_key(enum pawl_cpu_variant variant, const struct pawl_cpu_kernel *kernel)
+{
+	const struct pawl_cpu_variant_info *info = pawl_cpu_variant_info(variant);
+	size_t n = strlen(kernel->key) + strlen(info->features) + 512;
+	char *text = malloc(n);
+
+	if (text)
+		snprintf(text, n, "pawl %s\nllvm %s\n%s %s\n%s", pawl_build_id, PAWL_LLVM_VERSION,
+			info->triple, info->features, kernel->key);
+	return text;
+}
+
+/* Whether the kernel was found on disk and loaded; what cannot be loaded is a miss. */
+static bool
+read_kernel(struct pawl_cpu_kernels *kernels, const char *key, int n_phases,
+	struct pawl_cpu_kernel *kernel)
+{
+	struct pawl_kernel_object object;
+	struct pawl_error fault;
+	enum pawl_status status;
+
+	object.bytes = pawl_object_cache_find(&kernels->cache, key, &object.size);
+	if (!object.bytes)
+		return false;
+	status = load(kernel, &object, n_phases, &fault);
+	free(object.bytes);
+	return status == PAWL_OK;
+}
+
+/* Fills a kernel whose key is set by the compiler, and gives it to the disk as `entry`, NULL: not. */
 static enum pawl_status
 compile(struct pawl_cpu_kernels *kernels, const struct pawl_program *program,
-	const struct pawl_step *step, enum pawl_cpu_variant variant, struct pawl_cpu_kernel *kernel,
-	struct pawl_error *err)
+	const struct pawl_step *step, enum pawl_cpu_variant variant, const char *entry,
+	struct pawl_cpu_kernel *kernel, struct pawl_error *err)
 {
 	struct compile_call call = {kernels, program, step, variant, .err = err};
 	enum pawl_status status = PAWL_OK;
+	struct pawl_error fault;
 	char dump[4096];
 
 	if (kernels->dump_dir) {
@@ -230,8 +268,32 @@ compile(struct pawl_cpu_kernels *kernels, const struct pawl_program *program,
 		status = call.status;
 	if (status != PAWL_OK)
 		return status;
+	kernels->counters.kernel_compiles++;
 	status = load(kernel, &call.object, pawl_step_phases(step), err);
+	/* Without room on the disk the next process compiles again: that costs time only. */
+	if (status == PAWL_OK && entry)
+		(void)pawl_object_cache_store(
+			&kernels->cache, entry, call.object.bytes, call.object.size, &fault);
 	kernels->compiler->object_free(&call.object);
+	return status;
+}
+
+/* Fills a kernel whose key is set. */
+static enum pawl_status
+fill(struct pawl_cpu_kernels *kernels, const struct pawl_program *program,
+	const struct pawl_step *step, enum pawl_cpu_variant variant, struct pawl_cpu_kernel *kernel,
+	struct pawl_error *err)
+{
+	/* Dumps are made by the compiler. */
+	bool is_cached = kernels->cache.folder >= 0 && !kernels->dump_dir;
+	char *entry = is_cached ? entry_key(variant, kernel) : NULL;
+	enum pawl_status status = PAWL_OK;
+
+	if (entry && read_kernel(kernels, entry, pawl_step_phases(step), kernel))
+		kernels->counters.kernels_read++;
+	else
+		status = compile(kernels, program, step, variant, entry, kernel, err);
+	free(entry);
 	if (status == PAWL_OK && pawl_debug(PAWL_DEBUG_PERF))
 		status = map_for_perf(kernel, step, variant, err);
 	return status;
@@ -271,12 +333,11 @@ get_locked(struct pawl_cpu_kernels *kernels, const struct pawl_program *program,
 	}
 	kernel->key = key;
 	kernel->hash = hash;
-	status = compile(kernels, program, step, variant, kernel, err);
+	status = fill(kernels, program, step, variant, kernel, err);
 	if (status != PAWL_OK) {
 		free_kernel(kernel);
 		return status;
 	}
-	kernels->counters.kernel_compiles++;
 	kernels->counters.code_bytes += (int64_t)kernel->memory.bytes;
 	kernel->next = kernels->first;
 	kernels->first = kernel;

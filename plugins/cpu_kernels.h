@@ -1,6 +1,6 @@
 /*
- * The kernels of a CPU target: compiled once per key, kept until the target is closed.  Opens the
- * compiler module when a kernel is missing.  Thread-safe but for init and release.
+ * The kernels of a CPU target: read from the cache on disk or compiled once per key, kept until the
+ * target is closed.  Opens the compiler module when a kernel is missing.  Thread-safe but for init and release.
  */
 #ifndef PAWL_PLUGINS_CPU_KERNELS_H
 #define PAWL_PLUGINS_CPU_KERNELS_H
@@ -10,6 +10,7 @@
 #include "codegen/code_memory.h"
 #include "codegen/cpu_compiler.h"
 #include "codegen/kernel.h"
+#include "codegen/object_cache.h"
 #include "codegen/target.h"
 
 struct pawl_cpu_kernel {
@@ -27,6 +28,8 @@ struct pawl_cpu_kernels {
 	struct pawl_target_counters counters;
 	const struct pawl_cpu_compiler_api *compiler; /* NULL: not opened yet */
 	char *module_dir, *dump_dir;                  /* NULL: beside this module; no dumps */
+	struct pawl_object_cache cache;
+	struct pawl_error cache_error; /* why there is none */
 };
 
 /* False when memory is exhausted. */

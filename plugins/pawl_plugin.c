@@ -79,12 +79,14 @@ static void
 context_counters(struct pawl_context *context, struct pawl_api_counters *out)
 {
 	struct pawl_api_counters now = {0};
+	struct pawl_target_counters target;
 
 	if (!context || !out)
 		return;
 	now.struct_size = out->struct_size;
 	now.optimizes = atomic_load(&context->optimizes);
-	now.kernel_compiles = pawl_device_kernel_compiles(context->device);
+	pawl_device_counters(context->device, &target);
+	now.kernel_compiles = target.kernel_compiles;
 	now.runs = atomic_load(&context->runs);
 	now.bytes_bound = atomic_load(&context->bytes_bound);
 	memcpy(out, &now, out->struct_size < sizeof(now) ? out->struct_size : sizeof(now));

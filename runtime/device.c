@@ -21,6 +21,7 @@ pawl_device_new(const struct pawl_target_api *api, const struct pawl_target_opti
 {
 	struct pawl_device *device = pawl_memory_zalloc(1, sizeof(*device));
 	struct pawl_target_options o = {0};
+	char cache_dir[4096];
 	enum pawl_status status;
 
 	if (options)
@@ -29,6 +30,8 @@ pawl_device_new(const struct pawl_target_api *api, const struct pawl_target_opti
 		o.cpu_variant = pawl_env(PAWL_ENV_CPU);
 	if (!o.dump_dir)
 		o.dump_dir = pawl_env(PAWL_ENV_DUMP);
+	if (!o.cache_dir && pawl_env_kernel_cache(cache_dir, sizeof(cache_dir)))
+		o.cache_dir = cache_dir;
 	if (!device)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a device");
 	status = api->open(&o, &device->target, err);
@@ -60,20 +63,18 @@ pawl_device_unref(struct pawl_device *device)
 	pawl_memory_free(device);
 }
 
-uint64_t
-pawl_device_kernel_compiles(const struct pawl_device *device)
+void
+pawl_device_counters(const struct pawl_device *device, struct pawl_target_counters *out)
 {
-	struct pawl_target_counters counters = {0};
-
-	device->api->counters(device->target, &counters);
-	return counters.kernel_compiles;
+	*out = (struct pawl_target_counters){0};
+	device->api->counters(device->target, out);
 }
 
 int64_t
 pawl_device_code_bytes(const struct pawl_device *device)
 {
-	struct pawl_target_counters counters = {0};
+	struct pawl_target_counters counters;
 
-	device->api->counters(device->target, &counters);
+	pawl_device_counters(device, &counters);
 	return counters.code_bytes;
 }

@@ -17,7 +17,7 @@ struct pawl_device {
 };
 
 /* Loads the module of target `name` (runtime/target_load.h) and opens it.  options may be NULL;
- * PAWL_CPU and PAWL_DUMP stand for what they leave out. */
+ * PAWL_CPU, PAWL_DUMP and PAWL_KERNEL_CACHE stand for what they leave out. */
 enum pawl_status pawl_device_open(const char *name, const struct pawl_target_options *options,
 	struct pawl_device **out, struct pawl_error *err);
 /* The same for a target that is linked in. */
@@ -29,9 +29,9 @@ struct pawl_device *pawl_device_ref(struct pawl_device *device);
 /* NULL is allowed. */
 void pawl_device_unref(struct pawl_device *device);
 
+/* What the target has done so far. */
+void pawl_device_counters(const struct pawl_device *device, struct pawl_target_counters *out);
 /* Bytes of all kernels that the target holds. */
 int64_t pawl_device_code_bytes(const struct pawl_device *device);
-/* Kernels that the target has generated so far. */
-uint64_t pawl_device_kernel_compiles(const struct pawl_device *device);
 
 #endif

@@ -140,13 +140,16 @@ static enum pawl_status
 compile(struct pawl_plan *plan, struct pawl_error *err)
 {
 	const struct pawl_device *device = plan->device;
-	uint64_t n_kernels = pawl_device_kernel_compiles(device);
+	struct pawl_target_counters before, after;
 	double start = seconds_now();
-	enum pawl_status status =
-		device->api->compile(device->target, plan->program, &plan->code, err);
+	enum pawl_status status;
 
+	pawl_device_counters(device, &before);
+	status = device->api->compile(device->target, plan->program, &plan->code, err);
+	pawl_device_counters(device, &after);
 	plan->compile_seconds = seconds_now() - start;
-	plan->n_kernels_compiled = pawl_device_kernel_compiles(device) - n_kernels;
+	plan->n_kernels_compiled = after.kernel_compiles - before.kernel_compiles;
+	plan->n_kernels_read = after.kernels_read - before.kernels_read;
 	return status;
 }
 

@@ -30,7 +30,7 @@ struct pawl_plan {
 	struct pawl_plan_key key;
 	struct pawl_optimize_report report;
 	double compile_seconds;
-	uint64_t n_kernels_compiled; /* by the device meanwhile */
+	uint64_t n_kernels_compiled, n_kernels_read; /* by the device meanwhile */
 	int32_t *first_point;        /* n_slots + 1: slot s has points first_point[s] .. [s + 1] */
 	struct pawl_bind_point *points; /* n_args */
 	struct pawl_index_check *checks;

@@ -65,8 +65,8 @@ pawl_plan_time_lines(
 			milliseconds(report->seconds, ms, sizeof(ms)));
 		line(arg, text);
 	}
-	snprintf(text, sizeof(text), "%" PRId32 " steps, %" PRIu64 " kernels compiled: %s ms",
-		plan->program->n_steps, plan->n_kernels_compiled,
+	snprintf(text, sizeof(text), "%" PRId32 " steps, %" PRIu64 " kernels compiled, %" PRIu64 " from disk: %s ms",
+		plan->program->n_steps, plan->n_kernels_compiled, plan->n_kernels_read,
 		milliseconds(plan->compile_seconds, ms, sizeof(ms)));
 	line(arg, text);
 }

@@ -63,10 +63,13 @@ void
 pawl_session_set_stats(const struct pawl_session_set *set, const struct pawl_kv_cache *cache,
 	struct pawl_decoder_stats *out)
 {
+	struct pawl_target_counters target;
+
+	pawl_device_counters(pawl_inference_context_device(set->context), &target);
 	*out = (struct pawl_decoder_stats){
 		.counters = *pawl_inference_context_counters(set->context),
-		.kernel_compiles =
-			pawl_device_kernel_compiles(pawl_inference_context_device(set->context)),
+		.kernel_compiles = target.kernel_compiles,
+		.kernels_read = target.kernels_read,
 		.allocations = pawl_memory_allocations(),
 		.kv_bytes = pawl_kv_shape_bytes(pawl_kv_cache_shape(cache)),
 		.packed_bytes = pawl_weights_packed_bytes(set->source.weights),

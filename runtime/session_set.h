@@ -73,7 +73,7 @@ enum pawl_status pawl_session_set_ready(struct pawl_session_set *set, struct paw
 /* What whoever drives a model tells about it. */
 struct pawl_decoder_stats {
 	struct pawl_counters counters;
-	uint64_t kernel_compiles;
+	uint64_t kernel_compiles, kernels_read; /* generated; taken from the cache on disk */
 	uint64_t allocations; /* of the runtime in this process */
 	int32_t n_sessions;   /* plans held */
 	int64_t kv_bytes, packed_bytes;

@@ -36,6 +36,34 @@ START_TEST(words_that_are_none)
 }
 END_TEST
 
+START_TEST(where_kernels_are_kept)
+{
+	char path[64];
+
+	setenv("HOME", "/h", 1);
+	setenv("XDG_CACHE_HOME", "/x", 1);
+	setenv("PAWL_CACHE_DIR", "/c", 1);
+	setenv("PAWL_KERNEL_CACHE", "/k", 1);
+	ck_assert(pawl_env_kernel_cache(path, sizeof(path)));
+	ck_assert_str_eq(path, "/k");
+	ck_assert(!pawl_env_kernel_cache(path, 2));
+	setenv("PAWL_KERNEL_CACHE", "off", 1);
+	ck_assert(!pawl_env_kernel_cache(path, sizeof(path)));
+	unsetenv("PAWL_KERNEL_CACHE");
+	ck_assert(pawl_env_kernel_cache(path, sizeof(path)));
+	ck_assert_str_eq(path, "/c/kernels");
+	ck_assert(!pawl_env_kernel_cache(path, strlen("/c/kernels")));
+	unsetenv("PAWL_CACHE_DIR");
+	ck_assert(pawl_env_kernel_cache(path, sizeof(path)));
+	ck_assert_str_eq(path, "/x/pawl/kernels");
+	unsetenv("XDG_CACHE_HOME");
+	ck_assert(pawl_env_kernel_cache(path, sizeof(path)));
+	ck_assert_str_eq(path, "/h/.cache/pawl/kernels");
+	unsetenv("HOME");
+	ck_assert(!pawl_env_kernel_cache(path, sizeof(path)));
+}
+END_TEST
+
 START_TEST(options_from_the_environment)
 {
 	struct pawl_run_options options;
@@ -197,6 +225,7 @@ pawl_debug_suite(void)
 	TCase *tcase = tcase_create("debug");
 
 	tcase_add_test(tcase, words_that_are_none);
+	tcase_add_test(tcase, where_kernels_are_kept);
 	tcase_add_test(tcase, options_from_the_environment);
 	tcase_add_test(tcase, a_broken_graph_is_found);
 	tcase_add_test(tcase, a_text_that_does_not_read_back_is_found);

@@ -25,6 +25,16 @@ pawl_engine_release(struct pawl_engine *engine)
 	*engine = (struct pawl_engine){0};
 }
 
+static void
+note_kernel_cache(const struct pawl_engine *engine)
+{
+	struct pawl_target_counters counters;
+
+	pawl_device_counters(engine->device, &counters);
+	if (counters.cache_fault)
+		pawl_note(engine->command, "%s; going on without", counters.cache_fault);
+}
+
 enum pawl_status
 pawl_engine_open_device(struct pawl_engine *engine, struct pawl_error *err)
 {
@@ -33,14 +43,17 @@ pawl_engine_open_device(struct pawl_engine *engine, struct pawl_error *err)
 
 	if (engine->device)
 		return PAWL_OK;
-	if (engine->options.target >= 0)
-		return pawl_device_open(
-			targets[engine->options.target], NULL, &engine->device, err);
-	status = pawl_device_open("cpu", NULL, &engine->device, &reason);
-	if (status != PAWL_ENVIRONMENT)
-		return status ? pawl_fail(err, status, "%s", reason.text) : PAWL_OK;
-	pawl_note(engine->command, "%s; going on with target ref, which is slow", reason.text);
-	return pawl_device_open("ref", NULL, &engine->device, err);
+	status = pawl_device_open(
+		engine->options.target >= 0 ? targets[engine->options.target] : "cpu", NULL,
+		&engine->device, &reason);
+	if (status == PAWL_ENVIRONMENT && engine->options.target < 0) {
+		pawl_note(engine->command, "%s; going on with target ref, which is slow", reason.text);
+		status = pawl_device_open("ref", NULL, &engine->device, &reason);
+	}
+	if (status)
+		return pawl_fail(err, status, "%s", reason.text);
+	note_kernel_cache(engine);
+	return PAWL_OK;
 }
 
 enum pawl_status

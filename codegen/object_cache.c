@@ -1,0 +1,210 @@
+#include "codegen/object_cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* More than any kernel has; nothing larger is read. */
+#define MAX_ENTRY_BYTES ((uint64_t)64 << 20)
+
+static const char magic[8] = {'P', 'A', 'W', 'L', 'O', 'B', 'J', '1'};
+
+static uint64_t
+checksum(uint64_t hash, const void *bytes, size_t n)
+{
+	const unsigned char *at = bytes;
+
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+static uint64_t
+key_hash(const char *key)
+{
+	return checksum(UINT64_C(0xcbf29ce484222325), key, strlen(key));
+}
+
+/* Ours, and nobody else can change it. */
+static bool
+is_trusted(const struct stat *info)
+{
+	return info->st_uid == geteuid() && !(info->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* Makes the folders of a path that are missing, for the user alone. */
+static enum pawl_status
+make_folders(const char *path, struct pawl_error *err)
+{
+	char *part = strdup(path), *end;
+
+	if (!part)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a path");
+	for (end = part + (*part == '/'); *end; end++) {
+		if (*end != '/')
+			continue;
+		*end = '\0';
+		if (mkdir(part, 0700) && errno != EEXIST)
+			break;
+		*end = '/';
+	}
+	free(part);
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return pawl_fail(
+			err, PAWL_ENVIRONMENT, "kernel cache %s: %s", path, strerror(errno));
+	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_object_cache_open(struct pawl_object_cache *cache, const char *path, struct pawl_error *err)
+{
+	enum pawl_status status = make_folders(path, err);
+	struct stat info;
+
+	*cache = PAWL_OBJECT_CACHE_NONE;
+	if (status != PAWL_OK)
+		return status;
+	cache->folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (cache->folder < 0)
+		return pawl_fail(
+			err, PAWL_ENVIRONMENT, "kernel cache %s: %s", path, strerror(errno));
+	if (fstat(cache->folder, &info) || !is_trusted(&info)) {
+		pawl_object_cache_release(cache);
+		return pawl_fail(err, PAWL_ENVIRONMENT,
+			"kernel cache %s: not used, as it is another user's or others may write to it",
+			path);
+	}
+	return PAWL_OK;
+}
+
+void
+pawl_object_cache_release(struct pawl_object_cache *cache)
+{
+	if (cache->folder >= 0)
+		close(cache->folder);
+	*cache = PAWL_OBJECT_CACHE_NONE;
+}
+
+static void
+entry_name(char name[32], const char *key)
+{
+	snprintf(name, 32, "%016" PRIx64 ".o", key_hash(key));
+}
+
+static bool
+read_all(int fd, void *bytes, size_t n)
+{
+	char *at = bytes;
+
+	while (n) {
+		ssize_t got = read(fd, at, n);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return false;
+		at += got;
+		n -= (size_t)got;
+	}
+	return true;
+}
+
+static bool
+write_all(int fd, const void *bytes, size_t n)
+{
+	const char *at = bytes;
+
+	while (n) {
+		ssize_t put = write(fd, at, n);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put <= 0)
+			return false;
+		at += put;
+		n -= (size_t)put;
+	}
+	return true;
+}
+
+static void *
+read_entry(int fd, const char *key, size_t *size)
+{
+	size_t key_bytes = strlen(key);
+	struct pawl_object_header header;
+	struct stat info;
+	char *bytes;
+
+	if (fstat(fd, &info) || !S_ISREG(info.st_mode) || !is_trusted(&info) ||
+		!read_all(fd, &header, sizeof(header)) ||
+		memcmp(header.magic, magic, sizeof(magic)) || header.key_bytes != key_bytes ||
+		header.object_bytes > MAX_ENTRY_BYTES ||
+		(uint64_t)info.st_size != sizeof(header) + key_bytes + header.object_bytes)
+		return NULL;
+	*size = (size_t)header.object_bytes;
+	bytes = malloc(key_bytes + *size + 1);
+	if (!bytes)
+		return NULL;
+	if (!read_all(fd, bytes, key_bytes + *size) || memcmp(bytes, key, key_bytes) ||
+		header.checksum != checksum(key_hash(key), bytes + key_bytes, *size)) {
+		free(bytes);
+		return NULL;
+	}
+	memmove(bytes, bytes + key_bytes, *size);
+	return bytes;
+}
+
+void *
+pawl_object_cache_find(const struct pawl_object_cache *cache, const char *key, size_t *size)
+{
+	char name[32];
+	void *object;
+	int fd;
+
+	if (cache->folder < 0)
+		return NULL;
+	entry_name(name, key);
+	fd = openat(cache->folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	object = read_entry(fd, key, size);
+	close(fd);
+	return object;
+}
+
+enum pawl_status
+pawl_object_cache_store(const struct pawl_object_cache *cache, const char *key, const void *object,
+	size_t size, struct pawl_error *err)
+{
+	struct pawl_object_header header = {.key_bytes = strlen(key), .object_bytes = size};
+	char name[32], temporary[96];
+	bool written;
+	int fd;
+
+	if (cache->folder < 0)
+		return PAWL_OK;
+	memcpy(header.magic, magic, sizeof(magic));
+	header.checksum = checksum(key_hash(key), object, size);
+	entry_name(name, key);
+	/* Unique among the processes and threads that may write the entry. */
+	snprintf(temporary, sizeof(temporary), "%s.%ld.%p", name, (long)getpid(), (void *)&header);
+	fd = openat(cache->folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		0600);
+	if (fd < 0)
+		return pawl_fail(
+			err, PAWL_ENVIRONMENT, "kernel cache: %s: %s", temporary, strerror(errno));
+	written = write_all(fd, &header, sizeof(header)) &&
+		  write_all(fd, key, strlen(key)) && write_all(fd, object, size);
+	if (close(fd) || !written || renameat(cache->folder, temporary, cache->folder, name)) {
+		pawl_fail(err, PAWL_ENVIRONMENT, "kernel cache: %s: %s", name, strerror(errno));
+		unlinkat(cache->folder, temporary, 0);
+		return PAWL_ENVIRONMENT;
+	}
+	return PAWL_OK;
+}

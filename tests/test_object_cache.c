@@ -1,0 +1,395 @@
+/*
+ * Kernels on disk: what was stored is found, whatever is not exactly that is a miss, and a start
+ * that finds everything opens no compiler.
+ */
+#include "codegen/object_cache.h"
+
+#include "ir/parse.h"
+#include "runtime/device.h"
+#include "runtime/plan.h"
+#include "tests/suites.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct pawl_error err;
+static char folder[64];
+
+static void
+make_folder(void)
+{
+	strcpy(folder, "/tmp/pawl-test-cache.XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+/* Calls fn for each entry's path; returns how many there are. */
+static int
+each_entry(void (*fn)(const char *path))
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	char path[512];
+	int n = 0;
+
+	ck_assert_ptr_nonnull(dir);
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		if (fn)
+			fn(path);
+		n++;
+	}
+	closedir(dir);
+	return n;
+}
+
+static void
+remove_entry(const char *path)
+{
+	ck_assert_int_eq(remove(path), 0);
+}
+
+static void
+remove_folder(void)
+{
+	each_entry(remove_entry);
+	ck_assert_int_eq(rmdir(folder), 0);
+}
+
+static char the_entry[512];
+
+static void
+note_entry(const char *path)
+{
+	snprintf(the_entry, sizeof(the_entry), "%s", path);
+}
+
+/* The bytes of the only entry. */
+static size_t
+read_entry(char *bytes, size_t most)
+{
+	size_t n;
+	FILE *file;
+
+	ck_assert_int_eq(each_entry(note_entry), 1);
+	file = fopen(the_entry, "rb");
+	ck_assert_ptr_nonnull(file);
+	n = fread(bytes, 1, most, file);
+	fclose(file);
+	return n;
+}
+
+static void
+write_entry(const char *bytes, size_t n)
+{
+	FILE *file = fopen(the_entry, "wb");
+
+	ck_assert_ptr_nonnull(file);
+	ck_assert_uint_eq(fwrite(bytes, 1, n, file), n);
+	ck_assert_int_eq(fclose(file), 0);
+	ck_assert_int_eq(chmod(the_entry, 0600), 0);
+}
+
+static bool
+finds(const struct pawl_object_cache *cache, const char *key, const char *object)
+{
+	size_t size;
+	char *found = pawl_object_cache_find(cache, key, &size);
+	bool same = found && size == strlen(object) && !memcmp(found, object, size);
+
+	ck_assert_msg(!found || same, "another object was found");
+	free(found);
+	return same;
+}
+
+static void
+open_cache(struct pawl_object_cache *cache)
+{
+	make_folder();
+	ck_assert_msg(pawl_object_cache_open(cache, folder, &err) == PAWL_OK, "%s", err.text);
+}
+
+START_TEST(what_is_stored_is_found)
+{
+	struct pawl_object_cache cache;
+
+	open_cache(&cache);
+	ck_assert(!finds(&cache, "key", "object"));
+	ck_assert_int_eq(pawl_object_cache_store(&cache, "key", "object", 6, &err), PAWL_OK);
+	ck_assert(finds(&cache, "key", "object"));
+	ck_assert(!finds(&cache, "kez", "object"));
+	ck_assert_int_eq(pawl_object_cache_store(&cache, "key", "newer", 5, &err), PAWL_OK);
+	ck_assert(finds(&cache, "key", "newer"));
+	ck_assert_int_eq(each_entry(NULL), 1);
+	pawl_object_cache_release(&cache);
+	ck_assert(!finds(&cache, "key", "newer"));
+	ck_assert_int_eq(pawl_object_cache_store(&cache, "key", "object", 6, &err), PAWL_OK);
+	remove_folder();
+}
+END_TEST
+
+START_TEST(damage_is_a_miss)
+{
+	char bytes[256], changed[257], place[sizeof(the_entry)];
+	struct pawl_object_cache cache;
+	size_t n, i;
+
+	open_cache(&cache);
+	ck_assert_int_eq(pawl_object_cache_store(&cache, "key", "object", 6, &err), PAWL_OK);
+	n = read_entry(bytes, sizeof(bytes));
+	ck_assert_uint_eq(n, sizeof(struct pawl_object_header) + 9);
+	for (i = 0; i < n; i++) {
+		write_entry(bytes, i);
+		ck_assert_msg(!finds(&cache, "key", "object"), "cut to %zu bytes", i);
+	}
+	for (i = 0; i < 8 * n; i++) {
+		memcpy(changed, bytes, n);
+		changed[i / 8] ^= (char)(1 << i % 8);
+		write_entry(changed, n);
+		ck_assert_msg(!finds(&cache, "key", "object"), "bit %zu flipped", i);
+	}
+	memcpy(changed, bytes, n);
+	changed[n] = 0;
+	write_entry(changed, n + 1);
+	ck_assert(!finds(&cache, "key", "object"));
+	write_entry(bytes, n);
+	ck_assert(finds(&cache, "key", "object"));
+	/* An entry of another key under this one's name, as of equal hashes. */
+	strcpy(place, the_entry);
+	ck_assert_int_eq(remove(place), 0);
+	ck_assert_int_eq(pawl_object_cache_store(&cache, "other", "object", 6, &err), PAWL_OK);
+	ck_assert_int_eq(each_entry(note_entry), 1);
+	ck_assert_int_eq(rename(the_entry, place), 0);
+	ck_assert(!finds(&cache, "key", "object"));
+	pawl_object_cache_release(&cache);
+	remove_folder();
+}
+END_TEST
+
+START_TEST(what_others_could_have_written_is_not_run)
+{
+	struct pawl_object_cache cache;
+	char target[600];
+
+	open_cache(&cache);
+	ck_assert_int_eq(pawl_object_cache_store(&cache, "key", "object", 6, &err), PAWL_OK);
+	each_entry(note_entry);
+	ck_assert_int_eq(chmod(the_entry, 0620), 0);
+	ck_assert(!finds(&cache, "key", "object"));
+	ck_assert_int_eq(chmod(the_entry, 0600), 0);
+	ck_assert(finds(&cache, "key", "object"));
+	/* A link in its place, and a fifo, which must not be waited for. */
+	snprintf(target, sizeof(target), "%s.there", the_entry);
+	ck_assert_int_eq(rename(the_entry, target), 0);
+	ck_assert_int_eq(symlink(target, the_entry), 0);
+	ck_assert(!finds(&cache, "key", "object"));
+	ck_assert_int_eq(remove(the_entry), 0);
+	ck_assert_int_eq(mkfifo(the_entry, 0600), 0);
+	ck_assert(!finds(&cache, "key", "object"));
+	pawl_object_cache_release(&cache);
+	ck_assert_int_eq(chmod(folder, 0770), 0);
+	ck_assert_int_eq(pawl_object_cache_open(&cache, folder, &err), PAWL_ENVIRONMENT);
+	ck_assert_msg(strstr(err.text, folder) && strstr(err.text, "others may write"), "%s",
+		err.text);
+	ck_assert_int_eq(cache.folder, -1);
+	ck_assert_int_eq(chmod(folder, 0700), 0);
+	remove_folder();
+}
+END_TEST
+
+START_TEST(folders_are_made)
+{
+	struct pawl_object_cache cache;
+	struct stat info;
+	char path[128];
+
+	make_folder();
+	snprintf(path, sizeof(path), "%s/a/b", folder);
+	ck_assert_msg(pawl_object_cache_open(&cache, path, &err) == PAWL_OK, "%s", err.text);
+	ck_assert_int_eq(stat(path, &info), 0);
+	ck_assert_uint_eq(info.st_mode & 0777, 0700);
+	pawl_object_cache_release(&cache);
+	ck_assert_int_eq(rmdir(path), 0);
+	*strrchr(path, '/') = '\0';
+	ck_assert_int_eq(rmdir(path), 0);
+	snprintf(path, sizeof(path), "%s/file", folder);
+	fclose(fopen(path, "w"));
+	ck_assert_int_eq(pawl_object_cache_open(&cache, path, &err), PAWL_ENVIRONMENT);
+	strcat(path, "/below");
+	ck_assert_int_eq(pawl_object_cache_open(&cache, path, &err), PAWL_ENVIRONMENT);
+	ck_assert_int_eq(pawl_object_cache_open(&cache, "", &err), PAWL_ENVIRONMENT);
+	remove_folder();
+}
+END_TEST
+
+#ifdef PAWL_HAVE_LLVM
+
+static const char graph[] =
+	"pawl 1\ngraph @g stage values {\n%x = const {role = data} : f32[3, 64]\n"
+	"%w = const {role = weight} : q8_0[48, 64]\n%0 = matmul %x, %w : f32[3, 48]\n"
+	"%y = silu %0 : f32[3, 48]\noutput %y\n}\n";
+
+/* The kernels that building the graph's plan makes and reads. */
+static struct pawl_target_counters
+build(const char *variant)
+{
+	struct pawl_target_options options = {.cpu_variant = variant, .cache_dir = folder};
+	struct pawl_plan_options plan_options = {.no_reuse = false};
+	struct pawl_target_counters counters;
+	struct pawl_device *device;
+	struct pawl_graph *g;
+	struct pawl_plan *plan;
+
+	ck_assert_msg(pawl_device_open("cpu", &options, &device, &err) == PAWL_OK, "%s", err.text);
+	ck_assert_msg(pawl_parse(graph, strlen(graph), "g", &g, NULL, &err) == PAWL_OK, "%s",
+		err.text);
+	ck_assert_msg(pawl_plan_build(g, device, &plan_options, &plan, &err) == PAWL_OK, "%s",
+		err.text);
+	pawl_device_counters(device, &counters);
+	ck_assert_ptr_null(counters.cache_fault);
+	pawl_plan_unref(plan);
+	pawl_graph_free(g);
+	pawl_device_unref(device);
+	return counters;
+}
+
+static void
+cut_entry(const char *path)
+{
+	ck_assert_int_eq(truncate(path, 100), 0);
+}
+
+START_TEST(a_warm_start_compiles_nothing)
+{
+	struct pawl_target_counters first, second;
+
+	make_folder();
+	first = build(NULL);
+	ck_assert_uint_gt(first.kernel_compiles, 0);
+	ck_assert_uint_eq(first.kernels_read, 0);
+	ck_assert_int_eq(each_entry(NULL), (int)first.kernel_compiles);
+	second = build(NULL);
+	ck_assert_uint_eq(second.kernel_compiles, 0);
+	ck_assert_uint_eq(second.kernels_read, first.kernel_compiles);
+	ck_assert_int_eq(second.code_bytes, first.code_bytes);
+	/* Other kernels for another variant. */
+	second = build("baseline");
+	ck_assert_uint_eq(second.kernels_read, 0);
+	ck_assert_uint_gt(second.kernel_compiles, 0);
+	/* Bad entries are compiled again and replaced. */
+	each_entry(cut_entry);
+	second = build(NULL);
+	ck_assert_uint_eq(second.kernel_compiles, first.kernel_compiles);
+	second = build(NULL);
+	ck_assert_uint_eq(second.kernels_read, first.kernel_compiles);
+	remove_folder();
+}
+END_TEST
+
+static void
+replace_object(const char *path)
+{
+	struct pawl_object_cache cache;
+	struct pawl_object_header header;
+	FILE *file = fopen(path, "rb");
+	char *key;
+
+	ck_assert_ptr_nonnull(file);
+	ck_assert_uint_eq(fread(&header, sizeof(header), 1, file), 1);
+	key = calloc(1, header.key_bytes + 1);
+	ck_assert_uint_eq(fread(key, header.key_bytes, 1, file), 1);
+	fclose(file);
+	ck_assert_int_eq(pawl_object_cache_open(&cache, folder, &err), PAWL_OK);
+	ck_assert_int_eq(pawl_object_cache_store(&cache, key, "no elf", 6, &err), PAWL_OK);
+	pawl_object_cache_release(&cache);
+	free(key);
+}
+
+START_TEST(an_object_that_cannot_be_loaded_is_a_miss)
+{
+	struct pawl_target_counters counters;
+
+	make_folder();
+	build(NULL);
+	each_entry(replace_object);
+	counters = build(NULL);
+	ck_assert_uint_eq(counters.kernels_read, 0);
+	ck_assert_uint_gt(counters.kernel_compiles, 0);
+	remove_folder();
+}
+END_TEST
+
+START_TEST(a_folder_that_cannot_be_used_costs_only_time)
+{
+	struct pawl_target_options options = {.cache_dir = "/dev/null/kernels"};
+	struct pawl_target_counters counters;
+	struct pawl_device *device;
+
+	ck_assert_msg(pawl_device_open("cpu", &options, &device, &err) == PAWL_OK, "%s", err.text);
+	pawl_device_counters(device, &counters);
+	ck_assert_ptr_nonnull(counters.cache_fault);
+	ck_assert_ptr_nonnull(strstr(counters.cache_fault, "/dev/null/kernels"));
+	pawl_device_unref(device);
+	/* Gone after it was opened: kernels are compiled, none is kept. */
+	make_folder();
+	options.cache_dir = folder;
+	ck_assert_int_eq(pawl_device_open("cpu", &options, &device, &err), PAWL_OK);
+	ck_assert_int_eq(rmdir(folder), 0);
+	pawl_device_unref(device);
+}
+END_TEST
+
+START_TEST(processes_fill_a_folder_at_once)
+{
+	enum { N = 4 };
+	pid_t pids[N];
+	int status;
+
+	make_folder();
+	for (int i = 0; i < N; i++) {
+		pids[i] = fork();
+		if (!pids[i]) {
+			for (int j = 0; j < 3; j++)
+				build(NULL);
+			_exit(0);
+		}
+	}
+	for (int i = 0; i < N; i++) {
+		ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+		ck_assert_int_eq(status, 0);
+	}
+	ck_assert_uint_eq(build(NULL).kernel_compiles, 0);
+	/* Nothing half-written stays. */
+	ck_assert_int_eq(each_entry(NULL), (int)build(NULL).kernels_read);
+	remove_folder();
+}
+END_TEST
+
+#endif
+
+Suite *
+pawl_object_cache_suite(void)
+{
+	Suite *suite = suite_create("object_cache");
+	TCase *tcase = tcase_create("object_cache");
+
+	tcase_add_test(tcase, what_is_stored_is_found);
+	tcase_add_test(tcase, damage_is_a_miss);
+	tcase_add_test(tcase, what_others_could_have_written_is_not_run);
+	tcase_add_test(tcase, folders_are_made);
+#ifdef PAWL_HAVE_LLVM
+	tcase_add_test(tcase, a_warm_start_compiles_nothing);
+	tcase_add_test(tcase, an_object_that_cannot_be_loaded_is_a_miss);
+	tcase_add_test(tcase, a_folder_that_cannot_be_used_costs_only_time);
+	tcase_add_test(tcase, processes_fill_a_folder_at_once);
+#endif
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
