@@ -183,6 +183,9 @@ pawl_exact_run(enum pawl_op op, const struct pawl_ref_call *call, struct pawl_er
 	case PAWL_OP_SOFTMAX:
 		return pawl_exact_softmax(call);
 	case PAWL_OP_QUANTIZE:
+		/* What a cache holds is a value of the graph, like that of a quantized weight. */
+		if (call->out->dtype == PAWL_DTYPE_Q8_0)
+			return pawl_ref_run(op, call, err);
 		return pawl_fail(err, PAWL_UNSUPPORTED,
 			"quantize: a graph with quantized activations has no exact value");
 	case PAWL_OP_ROPE:

@@ -2,11 +2,67 @@
 
 #include "ir/decode.h"
 #include "ir/quantize.h"
+#include "ir/woven_block.h"
 
 #include <string.h>
 
 /* Elements handled at once: a multiple of every block size. */
 enum { PIECE = 256 };
+
+/* Blocks in layout K16; the address of one is that of its scale. */
+static bool
+is_woven(const struct pawl_tensor *t)
+{
+	return t->layout == PAWL_LAYOUT_K16 && !t->wide && pawl_dtype_is_blocked(t->dtype);
+}
+
+/* The lane of the block at an address; *blocks is where its 16 blocks start. */
+static int
+woven_lane(const struct pawl_tensor *t, const char *at, char **blocks)
+{
+	int64_t offset = (at - t->data) % PAWL_WOVEN_BYTES;
+
+	*blocks = (char *)(uintptr_t)at - offset;
+	return (int)(offset * PAWL_WOVEN_LANES / PAWL_WOVEN_SCALES);
+}
+
+/* A block of q8_0 in one piece. */
+struct block_bytes {
+	char bytes[34];
+};
+
+/* What find_run found, in its stored form in one piece: where it lies, or in *block. */
+static const char *
+in_one_piece(const struct pawl_tensor *t, const char *at, struct block_bytes *block)
+{
+	char *blocks;
+	int lane;
+
+	if (!at || !is_woven(t))
+		return at;
+	lane = woven_lane(t, at, &blocks);
+	pawl_woven_block_read(blocks, lane, block->bytes);
+	return block->bytes;
+}
+
+/* Where to write what find_run found: there, or to *block, which goes there by put_woven. */
+static char *
+as_one_piece(const struct pawl_tensor *t, char *at, struct block_bytes *block)
+{
+	return at && is_woven(t) ? block->bytes : at;
+}
+
+static void
+put_woven(const struct pawl_tensor *t, const char *at, const struct block_bytes *block)
+{
+	char *blocks;
+	int lane;
+
+	if (!at || !is_woven(t))
+		return;
+	lane = woven_lane(t, at, &blocks);
+	pawl_woven_block_write(blocks, lane, block->bytes);
+}
 
 enum pawl_status
 pawl_tensor_init(struct pawl_tensor *t, enum pawl_dtype dtype, enum pawl_layout layout, bool wide,
@@ -111,6 +167,10 @@ pawl_tensor_at(const struct pawl_tensor *t, const int64_t *i)
 			offset += at * 16;
 		}
 	}
+	if (is_woven(t))
+		return t->data +
+		       offset / (PAWL_WOVEN_COLUMNS * PAWL_WOVEN_LANES) * PAWL_WOVEN_BYTES +
+		       offset % PAWL_WOVEN_LANES * (PAWL_WOVEN_SCALES / PAWL_WOVEN_LANES);
 	return t->wide ? t->data + offset * (int64_t)sizeof(double)
 		       : t->data + offset / info->block * info->block_bytes;
 }
@@ -164,6 +224,7 @@ pawl_tensor_row(const struct pawl_tensor *t, int64_t row)
 void
 pawl_tensor_load_f32(const struct pawl_tensor *t, int64_t row, int64_t first, int64_t n, float *x)
 {
+	struct block_bytes block;
 	int64_t done, step, i;
 
 	for (done = 0; done < n; done += step) {
@@ -180,7 +241,7 @@ pawl_tensor_load_f32(const struct pawl_tensor *t, int64_t row, int64_t first, in
 				x[done + i] = (float)value;
 			}
 		} else {
-			pawl_decode_f32(t->dtype, at, step, x + done);
+			pawl_decode_f32(t->dtype, in_one_piece(t, at, &block), step, x + done);
 		}
 	}
 }
@@ -188,6 +249,7 @@ pawl_tensor_load_f32(const struct pawl_tensor *t, int64_t row, int64_t first, in
 void
 pawl_tensor_load_f64(const struct pawl_tensor *t, int64_t row, int64_t first, int64_t n, double *x)
 {
+	struct block_bytes block;
 	int64_t done, step, i;
 
 	for (done = 0; done < n; done += step) {
@@ -199,7 +261,7 @@ pawl_tensor_load_f64(const struct pawl_tensor *t, int64_t row, int64_t first, in
 		} else if (t->wide) {
 			memcpy(x + done, at, (size_t)step * sizeof(*x));
 		} else {
-			pawl_decode_f64(t->dtype, at, step, x + done);
+			pawl_decode_f64(t->dtype, in_one_piece(t, at, &block), step, x + done);
 		}
 	}
 }
@@ -208,13 +270,15 @@ void
 pawl_tensor_store_f32(
 	const struct pawl_tensor *t, int64_t row, int64_t first, int64_t n, const float *x)
 {
+	struct block_bytes block;
 	int64_t done, step, i;
 
 	for (done = 0; done < n; done += step) {
 		char *at = find_run(t, row, first + done, n - done, &step);
 
 		if (at && !t->wide)
-			pawl_encode(t->dtype, x + done, step, at);
+			pawl_encode(t->dtype, x + done, step, as_one_piece(t, at, &block));
+		put_woven(t, at, &block);
 		for (i = 0; at && t->wide && i < step; i++) {
 			double value = x[done + i];
 
@@ -227,6 +291,7 @@ void
 pawl_tensor_store_f64(
 	const struct pawl_tensor *t, int64_t row, int64_t first, int64_t n, const double *x)
 {
+	struct block_bytes block;
 	float piece[PIECE];
 	int64_t done, step, i;
 
@@ -239,7 +304,8 @@ pawl_tensor_store_f64(
 		} else if (at) {
 			for (i = 0; i < step; i++)
 				piece[i] = (float)x[done + i];
-			pawl_encode(t->dtype, piece, step, at);
+			pawl_encode(t->dtype, piece, step, as_one_piece(t, at, &block));
+			put_woven(t, at, &block);
 		}
 	}
 }
@@ -290,16 +356,20 @@ copy_bits(const struct pawl_tensor *src, const struct pawl_tensor *dst)
 	bool dense = rows_are_dense(src) && rows_are_dense(dst);
 	int64_t step = dense ? length : block;
 	int64_t row, i, ignored;
+	struct block_bytes read, made;
 
 	for (row = 0; row < rows; row++) {
 		for (i = 0; i < length; i += step) {
 			const char *from = find_run(src, row, i, step, &ignored);
-			char *to = find_run(dst, row, i, step, &ignored);
+			char *at = find_run(dst, row, i, step, &ignored);
+			char *to = as_one_piece(dst, at, &made);
 
+			from = in_one_piece(src, from, &read);
 			if (to && from)
 				memcpy(to, from, (size_t)(step / block * unit));
 			else if (to)
 				memset(to, 0, (size_t)(step / block * unit));
+			put_woven(dst, at, &made);
 		}
 	}
 }

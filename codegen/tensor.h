@@ -45,7 +45,10 @@ int64_t pawl_tensor_rows(const struct pawl_tensor *t);
 int64_t pawl_tensor_row_length(const struct pawl_tensor *t);
 bool pawl_tensor_same_dims(const struct pawl_tensor *a, const struct pawl_tensor *b);
 
-/* The address of an element, or of its block; NULL when index[] has no such row. */
+/*
+ * The address of an element, or of its block (in layout K16, of its block's scale); NULL when index[]
+ * has no such row.
+ */
 char *pawl_tensor_at(const struct pawl_tensor *t, const int64_t *i);
 
 /* The address of a row when its elements lie one after the other in their stored form, else NULL.

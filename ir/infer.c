@@ -165,9 +165,9 @@ check_layout(const struct pawl_infer_call *c)
 		return PAWL_OK;
 	case PAWL_LAYOUT_K16:
 		if (type->rank != 4 || !pawl_type_is_static(type) ||
-			type->dim[2].base % 16 || !pawl_dtype_is_float(type->dtype))
+			type->dim[2].base % 16 || !(PAWL_DTYPES_CACHE >> type->dtype & 1))
 			return pawl_infer_fail(c,
-				"layout k16 is for floats [n, heads, positions, d], "
+				"layout k16 is for floats and q8_0 [n, heads, positions, d], "
 				"positions a multiple of 16");
 		return PAWL_OK;
 	case PAWL_LAYOUT_TILE16:

@@ -120,8 +120,9 @@ pawl_infer_quantize(const struct pawl_infer_call *c)
 
 	if (pawl_infer_check(c, 0, F32, PAWL_ANY_RANK))
 		return PAWL_INVALID_GRAPH;
-	if (!(PAWL_DTYPES_ACT >> dtype & 1))
-		return pawl_infer_fail(c, "dtype %s is neither a16 nor a8", pawl_dtype_name(dtype));
+	if (!((PAWL_DTYPES_ACT | PAWL_DTYPE_BIT(Q8_0)) >> dtype & 1))
+		return pawl_infer_fail(
+			c, "dtype %s is none of a16, a8 and q8_0", pawl_dtype_name(dtype));
 	*c->type = *pawl_infer_in(c, 0);
 	c->type->dtype = dtype;
 	return PAWL_OK;
@@ -155,8 +156,8 @@ check_cache(const struct pawl_infer_call *c)
 	const struct pawl_type *v = pawl_infer_in(c, 2);
 
 	if (pawl_infer_check_layout(
-		    c, 1, PAWL_DTYPES_FLOAT, 4, PAWL_LAYOUT_BIT(ROWS) | PAWL_LAYOUT_BIT(K16)) ||
-		pawl_infer_check_static(c, 1) || pawl_infer_check(c, 2, PAWL_DTYPES_FLOAT, 4) ||
+		    c, 1, PAWL_DTYPES_CACHE, 4, PAWL_LAYOUT_BIT(ROWS) | PAWL_LAYOUT_BIT(K16)) ||
+		pawl_infer_check_static(c, 1) || pawl_infer_check(c, 2, PAWL_DTYPES_CACHE, 4) ||
 		pawl_infer_check_static(c, 2) ||
 		pawl_infer_check_dim(c, 1, 0, pawl_dim_const(1), "1") ||
 		pawl_infer_check_dim(c, 1, 3, q->dim[2], "the head size of input 0") ||

@@ -28,6 +28,8 @@ struct pawl_infer_call {
 #define PAWL_DTYPES_INT                                                                            \
 	(PAWL_DTYPE_BIT(I8) | PAWL_DTYPE_BIT(I32) | PAWL_DTYPE_BIT(I64) | PAWL_DTYPE_BIT(U32))
 #define PAWL_DTYPES_PLAIN (PAWL_DTYPES_FLOAT | PAWL_DTYPES_INT)
+/* What attention reads keys and values in. */
+#define PAWL_DTYPES_CACHE (PAWL_DTYPES_FLOAT | PAWL_DTYPE_BIT(Q8_0))
 #define PAWL_DTYPES_ACT (PAWL_DTYPE_BIT(A16) | PAWL_DTYPE_BIT(A8))
 #define PAWL_DTYPES_ALL ((1u << PAWL_N_DTYPES) - 1)
 #define PAWL_DTYPES_QUANT (PAWL_DTYPES_ALL & ~(PAWL_DTYPES_PLAIN | PAWL_DTYPES_ACT))

@@ -2,6 +2,7 @@
 #include "ir/random.h"
 
 #include "ir/half.h"
+#include "ir/woven_block.h"
 #include "ir/infer.h"
 #include "ir/random_parts.h"
 
@@ -135,6 +136,22 @@ pawl_random_fill(enum pawl_dtype dtype, uint64_t seed, const char *name, void *d
 		if (!pawl_dtype_is_float(dtype))
 			value = floor(8 * value) + (dtype == PAWL_DTYPE_U32 ? 8 : 0);
 		put_plain(dtype, value, dst, i);
+	}
+}
+
+/* Blocks one after the other to blocks in layout K16, 16 at a time. */
+static void
+weave_blocks(unsigned char *dst, int64_t bytes)
+{
+	unsigned char rows[PAWL_WOVEN_BYTES];
+	int64_t at;
+	int lane;
+
+	for (at = 0; at < bytes; at += PAWL_WOVEN_BYTES) {
+		memcpy(rows, dst + at, sizeof(rows));
+		for (lane = 0; lane < PAWL_WOVEN_LANES; lane++)
+			pawl_woven_block_write(dst + at, lane,
+				rows + lane * (PAWL_WOVEN_BYTES / PAWL_WOVEN_LANES));
 	}
 }
 
@@ -276,6 +293,8 @@ pawl_random_fill_const(const struct pawl_graph *graph, const struct pawl_node *n
 	limit = d.ids ? d.ids : d.starts >= 0 ? d.starts + 1 : d.is_position ? 1000 : 0;
 	if (!limit) {
 		pawl_random_fill(dtype, seed, node->name, dst, n);
+		if (node->type.layout == PAWL_LAYOUT_K16 && pawl_dtype_is_blocked(dtype))
+			weave_blocks(dst, pawl_dtype_bytes(dtype, n));
 		return PAWL_OK;
 	}
 	for (i = 0; i < n; i++)

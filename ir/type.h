@@ -20,7 +20,11 @@ struct pawl_dim {
 /* How elements lie in storage; names in ir/type.c. */
 enum pawl_layout {
 	PAWL_LAYOUT_ROWS,   /* row-major */
-	PAWL_LAYOUT_K16,    /* [1, head, pos, d] stored as [head][pos / 16][d][16]: a lane is a position */
+	/*
+	 * [1, head, pos, d] stored as [head][pos / 16][d][16]: a lane is a position.  Blocks of q8_0:
+	 * [head][pos / 16][d / 32] of { f16 scale[16]; i8 q[32][16]; } (ir/woven_block.h)
+	 */
+	PAWL_LAYOUT_K16,
 	PAWL_LAYOUT_TILE16, /* weights [n, k]: 16 rows interleaved per block of columns (codegen/pack.h) */
 	PAWL_N_LAYOUTS
 };

@@ -72,6 +72,17 @@ is_ring(const struct pawl_decode_inputs *in, const struct pawl_node *cache)
 	return in->request->ring && cache->type.dim[2].base == in->request->ring;
 }
 
+static struct pawl_node *
+store_as(struct pawl_graph *graph, struct pawl_node *x, enum pawl_dtype dtype)
+{
+	struct pawl_attrs attrs = pawl_attrs_default();
+
+	if (!pawl_dtype_is_blocked(dtype))
+		return pawl_build_cast(graph, x, dtype);
+	attrs.dtype = dtype;
+	return pawl_build(graph, PAWL_OP_QUANTIZE, NULL, &x, 1, &attrs, NULL);
+}
+
 struct pawl_node *
 pawl_decode_append(struct pawl_graph *graph, const struct pawl_decode_inputs *in,
 	struct pawl_node *cache, struct pawl_node *x)
@@ -87,7 +98,7 @@ pawl_decode_append(struct pawl_graph *graph, const struct pawl_decode_inputs *in
 	slab[1] = cache->type.dim[1].base;
 	slab[2] = in->request->n_tokens;
 	slab[3] = cache->type.dim[3].base;
-	x = pawl_build_cast(graph, x, in->request->kv_dtype);
+	x = store_as(graph, x, in->request->kv_dtype);
 	x = pawl_build_permute(graph, x, heads_first);
 	inputs[1] = pawl_build_reshape(graph, x, 4, slab);
 	attrs.axis = 2;

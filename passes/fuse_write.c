@@ -10,7 +10,7 @@
  * becomes all of #5.
  *
  * The views between become part of the address that is stored to.  MAP groups only: elementwise
- * ops, rope and writes.
+ * ops, rope, quantize to the blocks of a cache, and writes.
  */
 #include "passes/group.h"
 #include "passes/pass.h"
@@ -48,7 +48,8 @@ join_producer(struct pawl_graph *graph, struct pawl_node *node)
 {
 	struct pawl_node *x;
 
-	if (node->op != PAWL_OP_ROPE && !pawl_op_has(node->op, PAWL_OPF_ELEM))
+	if (node->op != PAWL_OP_ROPE && !pawl_op_has(node->op, PAWL_OPF_ELEM) &&
+		!pawl_node_makes_cache_blocks(node))
 		return false;
 	x = node->inputs[0].def;
 	return x->group != node->group && is_map(x) && pawl_node_only_user(x) == node &&

@@ -34,6 +34,12 @@ pawl_group_has(const struct pawl_group *group, enum pawl_op op)
 	return false;
 }
 
+bool
+pawl_node_makes_cache_blocks(const struct pawl_node *node)
+{
+	return node->op == PAWL_OP_QUANTIZE && node->type.dtype == PAWL_DTYPE_Q8_0;
+}
+
 enum pawl_template
 pawl_group_template(const struct pawl_group *group)
 {
@@ -49,7 +55,8 @@ pawl_group_template(const struct pawl_group *group)
 	if (pawl_group_has(group, PAWL_OP_BATCH_MATMUL))
 		return PAWL_TEMPLATE_BATCH;
 	for (i = 0; i < group->n; i++) {
-		if (pawl_op_has(group->nodes[i]->op, PAWL_OPF_ROW | PAWL_OPF_REDUCE))
+		if (pawl_op_has(group->nodes[i]->op, PAWL_OPF_ROW | PAWL_OPF_REDUCE) &&
+			!pawl_node_makes_cache_blocks(group->nodes[i]))
 			return PAWL_TEMPLATE_ROWS;
 	}
 	return PAWL_TEMPLATE_MAP;

@@ -24,6 +24,9 @@ bool pawl_group_of(struct pawl_node *member, struct pawl_group *out);
 /* Whether one writes storage that the other reads: they may neither change places nor share a step. */
 bool pawl_nodes_conflict(const struct pawl_node *a, const struct pawl_node *b);
 
+/* A quantize to q8_0: it works on 32 columns at a time, in a step of elementwise ops. */
+bool pawl_node_makes_cache_blocks(const struct pawl_node *node);
+
 enum pawl_template pawl_group_template(const struct pawl_group *group);
 bool pawl_group_has(const struct pawl_group *group, enum pawl_op op);
 

@@ -162,7 +162,8 @@ map_fits(const struct pawl_group *group)
 		const struct pawl_node *node = group->nodes[i];
 
 		if (!pawl_op_has(node->op, PAWL_OPF_ELEM | PAWL_OPF_INPLACE) && node->op != PAWL_OP_ROPE &&
-			node->op != PAWL_OP_ALLOC && (node->op != PAWL_OP_CONCAT || group->n > 1))
+			node->op != PAWL_OP_ALLOC && !pawl_node_makes_cache_blocks(node) &&
+			(node->op != PAWL_OP_CONCAT || group->n > 1))
 			return false;
 	}
 	return true;

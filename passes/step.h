@@ -21,7 +21,8 @@ enum { PAWL_MAX_INPUTS = 8 };
 #define PAWL_MAX_SCRATCH (INT64_C(1) << 48)
 
 enum pawl_template {
-	PAWL_TEMPLATE_MAP,     /* elementwise chains, rope, casts, writes; a unit is a row of a segment */
+	PAWL_TEMPLATE_MAP,     /* elementwise chains, rope, casts, quantize to q8_0, writes; a unit is a
+				  row of a segment */
 	PAWL_TEMPLATE_ROWS,    /* row ops and elementwise ops over the same rows; a unit is a row */
 	PAWL_TEMPLATE_MATMUL,  /* row prologue, matmuls over one x, elementwise epilogue; a unit is 16 rows of w */
 	PAWL_TEMPLATE_ATTEND,  /* q prologue and attention; a unit is a (row, kv head, chunk of 128) */

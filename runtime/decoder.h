@@ -25,7 +25,7 @@ struct pawl_decoder;
 
 struct pawl_decoder_options {
 	int64_t capacity;         /* positions */
-	enum pawl_dtype kv_dtype; /* f16, bf16 or f32 */
+	enum pawl_dtype kv_dtype; /* f16, bf16, f32 or q8_0 */
 	enum pawl_precision precision;
 	int n_threads;                 /* 0: pawl_default_threads */
 	int64_t prefill_chunk;         /* 0: PAWL_PREFILL_CHUNK */

@@ -84,8 +84,7 @@ pawl_kv_block_pool_digest(const struct pawl_kv_block_pool *pool)
 	add(&digest, (uint64_t)geometry->n_blocks);
 	add(&digest, (uint64_t)geometry->block_size);
 	add(&digest, (uint64_t)geometry->n_kv_heads);
-	add(&digest, (uint64_t)geometry->head_dim);
-	add(&digest, (uint64_t)geometry->elem_bytes);
+	add(&digest, (uint64_t)geometry->row_bytes);
 	add_blocks(&digest, pool->free_blocks, pool->n_free);
 	for (int64_t i = 0; i < geometry->n_blocks; i++)
 		add(&digest, (uint64_t)pool->n_owners[i]);

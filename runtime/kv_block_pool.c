@@ -115,8 +115,7 @@ check_geometry(
 		{"n_layers", geometry->n_layers},
 		{"block_size", geometry->block_size},
 		{"n_kv_heads", geometry->n_kv_heads},
-		{"head_dim", geometry->head_dim},
-		{"elem_bytes", geometry->elem_bytes},
+		{"row_bytes", geometry->row_bytes},
 		{"n_blocks", geometry->n_blocks},
 	};
 	int64_t bytes = 2; /* K and V */

@@ -32,7 +32,7 @@ struct pawl_kv_block_pool;
 
 struct pawl_kv_pool_geometry {
 	int64_t n_layers, n_blocks, block_size; /* block_size in tokens */
-	int64_t n_kv_heads, head_dim, elem_bytes;
+	int64_t n_kv_heads, row_bytes; /* row_bytes: of a position of one head, in K or V */
 };
 
 struct pawl_kv_session_id {

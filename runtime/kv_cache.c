@@ -118,12 +118,6 @@ realize_layers(
 	return status;
 }
 
-bool
-pawl_kv_dtype_is_possible(enum pawl_dtype dtype)
-{
-	return dtype == PAWL_DTYPE_F16 || dtype == PAWL_DTYPE_BF16 || dtype == PAWL_DTYPE_F32;
-}
-
 static enum pawl_status
 check_rings(const struct pawl_kv_shape *shape, struct pawl_error *err)
 {
@@ -151,9 +145,14 @@ pawl_kv_shape_check(const struct pawl_kv_shape *shape, struct pawl_error *err)
 	if (shape->max_seq_len < 1)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"a cache of %" PRId64 " positions has no content", shape->max_seq_len);
-	if (!pawl_kv_dtype_is_possible(shape->dtype))
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "a cache is f16, bf16 or f32, not %s",
-			pawl_dtype_name(shape->dtype));
+	if (!pawl_dtype_is_float(shape->dtype) && shape->dtype != PAWL_DTYPE_Q8_0)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"a cache is f16, bf16, f32 or q8_0, not %s", pawl_dtype_name(shape->dtype));
+	if (shape->head_dim % pawl_dtype_info(shape->dtype)->block)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"a cache of %s has heads of a multiple of %d elements, not of %" PRId64,
+			pawl_dtype_name(shape->dtype), pawl_dtype_info(shape->dtype)->block,
+			shape->head_dim);
 	if (shape->layout[PAWL_KV_K] == PAWL_LAYOUT_TILE16 ||
 		shape->layout[PAWL_KV_V] != PAWL_LAYOUT_ROWS)
 		return pawl_fail(

@@ -44,7 +44,7 @@ struct pawl_kv_shape {
 	int32_t n_layers;
 	int64_t n_kv_heads, head_dim;
 	int64_t max_seq_len;   /* 0: no capacity */
-	enum pawl_dtype dtype; /* f16, bf16 or f32 */
+	enum pawl_dtype dtype; /* f16, bf16, f32; q8_0 where head_dim is a multiple of 32 */
 	enum pawl_layout layout[PAWL_N_KV_SLOTS];
 	struct pawl_kv_rings rings; /* below max_seq_len */
 };
@@ -62,7 +62,7 @@ enum pawl_status pawl_kv_cache_with_dims(int32_t n_layers, int64_t n_kv_heads, i
 /*
  * All storages zero-filled by one run of a graph of 2 n_layers alloc and zero_fill on the
  * context's device.  max_seq_len is rounded up to a multiple of 16.  PAWL_INVALID_ARGUMENT for a
- * size below 1, another dtype, or rings that are no multiple of 16 from the window up to
+ * size below 1, another dtype, a head_dim that is no multiple of its block, or rings that are no multiple of 16 from the window up to
  * max_seq_len; PAWL_OUT_OF_MEMORY names the bytes of the whole cache.
  */
 enum pawl_status pawl_kv_cache_with_capacity(struct pawl_inference_context *context,

@@ -32,7 +32,6 @@ void pawl_kv_cache_leave(struct pawl_kv_cache *cache);
 
 /* Whether a cache of that shape may be; what pawl_kv_cache_with_capacity refuses. */
 enum pawl_status pawl_kv_shape_check(const struct pawl_kv_shape *shape, struct pawl_error *err);
-bool pawl_kv_dtype_is_possible(enum pawl_dtype dtype);
 
 /* PAWL_CAPACITY, naming the sizes, when n more do not fit. */
 enum pawl_status pawl_kv_check_room(

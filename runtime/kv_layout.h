@@ -3,7 +3,8 @@
  * planes, one for each combination of the dims before the axis of positions; a plane has a row for
  * each position, in one of two layouts:
  *   ROWS  row p at p * row_bytes
- *   K16   element i of row p at (p / 16 * width + i) * 16 + p % 16 elements
+ *   K16   element i of row p at (p / 16 * width + i) * 16 + p % 16 elements; of q8_0, block b of row p
+ *         is lane p % 16 of the 16 blocks of ir/woven_block.h at (p / 16 * width / 32 + b) * 544 bytes
  * The logical order of n positions is [plane][position][row], whatever the layout and capacity.
  */
 #ifndef PAWL_RUNTIME_KV_LAYOUT_H
@@ -17,6 +18,7 @@
 struct pawl_kv_planes {
 	int64_t n, positions, row_bytes;
 	int64_t width; /* elements of a row, K16 only: otherwise 0 */
+	int64_t unit;  /* bytes of a row that lie together, K16 only: an element or a block */
 };
 
 /* Of a static type whose axis of positions is `axis`; K16: the last but one. */

@@ -59,7 +59,7 @@ check_shape(const struct pawl_latent_shape *shape, struct pawl_error *err)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"a latent cache of %d slots; 1 to %d are possible", shape->n_slots,
 			PAWL_MAX_LATENT_SLOTS);
-	if (!pawl_kv_dtype_is_possible(shape->dtype))
+	if (!pawl_dtype_is_float(shape->dtype))
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"a latent cache is f16, bf16 or f32, not %s",
 			pawl_dtype_name(shape->dtype));

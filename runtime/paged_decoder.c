@@ -51,8 +51,7 @@ make_pool(struct pawl_paged_decoder *d, struct pawl_error *err)
 		.n_blocks = o->n_blocks,
 		.block_size = o->block_size,
 		.n_kv_heads = source->n_kv_heads,
-		.head_dim = source->head_dim,
-		.elem_bytes = pawl_dtype_bytes(o->kv_dtype, 1),
+		.row_bytes = pawl_dtype_bytes(o->kv_dtype, source->head_dim),
 	};
 	enum pawl_status status =
 		pawl_kv_cache_with_capacity(d->sessions.context, &shape, &d->cache, err);

@@ -130,7 +130,7 @@ int64_t pawl_paged_decoder_evicted_bytes(const struct pawl_paged_decoder *decode
  * Appends the first n_blocks blocks of a prefix to a sequence at whose end they did not stand before,
  * which must have a length that is a multiple of block_size.  Keys are turned by the distance, so
  * that the result is near that of computing them there, not equal (pawl_kv_block_shift), and what
- * the tokens saw before them is what they saw in the prefix.
+ * the tokens saw before them is what they saw in the prefix.  PAWL_UNSUPPORTED for a cache of q8_0.
  */
 enum pawl_status pawl_paged_decoder_append_shifted(struct pawl_paged_decoder *decoder,
 	struct pawl_kv_prefix_id prefix, int64_t n_blocks, struct pawl_kv_session_id session,

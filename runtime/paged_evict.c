@@ -152,6 +152,10 @@ shift_blocks(struct pawl_paged_decoder *d, const struct pawl_kv_copy_info *info,
 	if (!d->source.rope || width < 1 || width > PAWL_MAX_ROPE_WIDTH)
 		return pawl_fail(err, PAWL_UNSUPPORTED,
 			"the model's positions are no rotation of %" PRId64 " elements", width);
+	if (pawl_dtype_is_blocked(d->options.kv_dtype))
+		return pawl_fail(err, PAWL_UNSUPPORTED,
+			"keys of %s are not turned to another position: that would round them again",
+			pawl_dtype_name(d->options.kv_dtype));
 	d->source.rope(d->source.ctx, info->shift, width, cos, sin);
 	for (int64_t i = 0; i < info->n_blocks; i++)
 		pawl_kv_block_shift(d->cache, d->options.block_size, info->blocks[i].from,

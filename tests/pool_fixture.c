@@ -8,7 +8,7 @@ struct pawl_error pawl_pool_test_err;
 void
 pawl_pool_test_begin(void)
 {
-	const struct pawl_kv_pool_geometry geometry = {2, 8, 16, 3, 8, 4};
+	const struct pawl_kv_pool_geometry geometry = {2, 8, 16, 3, 32};
 
 	ck_assert_int_eq(
 		pawl_kv_block_pool_new(&geometry, &pawl_pool_test_pool, &pawl_pool_test_err),

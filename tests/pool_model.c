@@ -16,7 +16,7 @@ pawl_pool_model_init(struct pawl_pool_model *m, const struct pawl_kv_block_pool 
 	m->n_blocks = geometry->n_blocks;
 	m->block_size = geometry->block_size;
 	m->block_bytes = 2 * geometry->n_layers * geometry->block_size * geometry->n_kv_heads *
-			 geometry->head_dim * geometry->elem_bytes;
+			 geometry->row_bytes;
 	for (int32_t b = (int32_t)m->n_blocks - 1; b >= 0; b--) {
 		m->free_blocks[m->n_free++] = b;
 		for (int i = 0; i < PAWL_MODEL_BLOCK_SIZE; i++)

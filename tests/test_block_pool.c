@@ -12,9 +12,9 @@
 
 START_TEST(sizes)
 {
-	const struct pawl_kv_pool_geometry good = {2, 8, 16, 3, 8, 4};
+	const struct pawl_kv_pool_geometry good = {2, 8, 16, 3, 32};
 	const char *const names[] = {
-		"n_layers", "n_blocks", "block_size", "n_kv_heads", "head_dim", "elem_bytes"};
+		"n_layers", "n_blocks", "block_size", "n_kv_heads", "row_bytes"};
 	const int64_t bad[] = {0, -1, INT64_MIN, INT64_MAX, INT64_MAX / 1000};
 	struct pawl_kv_block_pool *none = NULL;
 
@@ -31,7 +31,7 @@ START_TEST(sizes)
 				ck_assert_msg(strstr(err.text, names[i]) != NULL, "%s", err.text);
 		}
 	ck_assert_int_eq(pawl_kv_block_pool_capacity(pool), 128);
-	ck_assert_int_eq(pawl_kv_block_pool_block_bytes(pool), 2 * 2 * 16 * 3 * 8 * 4);
+	ck_assert_int_eq(pawl_kv_block_pool_block_bytes(pool), 2 * 2 * 16 * 3 * 32);
 	ck_assert_int_eq(pawl_kv_block_pool_blocks_required(pool, 15, 1), 0);
 	ck_assert_int_eq(pawl_kv_block_pool_blocks_required(pool, 16, 1), 1);
 	ck_assert_int_eq(pawl_kv_block_pool_blocks_required(pool, 0, 17), 2);
@@ -44,7 +44,7 @@ END_TEST
 
 START_TEST(a_pool_needs_memory)
 {
-	const struct pawl_kv_pool_geometry geometry = {2, 8, 16, 3, 8, 4};
+	const struct pawl_kv_pool_geometry geometry = {2, 8, 16, 3, 32};
 	struct pawl_kv_block_pool *none = NULL;
 
 	for (int i = 0; i < 3; i++) {

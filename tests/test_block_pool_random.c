@@ -519,10 +519,10 @@ static void
 drive(struct drive *d, int seed)
 {
 	static const struct pawl_kv_pool_geometry geometries[] = {
-		{2, 24, 4, 3, 8, 2},
-		{1, 7, 1, 1, 1, 4},
-		{3, 40, 16, 2, 64, 4},
-		{1, 48, 3, 1, 2, 1},
+		{2, 24, 4, 3, 16},
+		{1, 7, 1, 1, 4},
+		{3, 40, 16, 2, 256},
+		{1, 48, 3, 1, 2},
 	};
 
 	d->random = (uint64_t)seed + 1;

@@ -275,13 +275,18 @@ START_TEST(attention)
 		{4, 8, 1, 16, 40, 260, 200, 230, "f16", "", "scale=0.2,causal=false", true},
 		{3, 4, 4, 8, 8, 64, 10, 40, "f32", "@k16", "scale=0.5,window=4", true},
 		{1, 12, 1, 16, 16, 144, 128, 129, "f16", "@k16", "scale=0.5", false},
+		{1, 3, 1, 64, 64, 304, 270, 271, "q8_0", "@k16", "scale=0.125", false},
+		{3, 4, 2, 32, 96, 160, 120, 0, "q8_0", "", "scale=0.25", false},
+		{5, 9, 3, 32, 32, 144, 0, 5, "q8_0", "@k16", "scale=0.3,softcap=20.0", false},
+		{4, 8, 1, 96, 32, 260, 200, 230, "q8_0", "", "scale=0.2,causal=false", true},
+		{2, 2, 2, 128, 64, 272, 250, 252, "q8_0", "@k16", "scale=0.2,window=100", false},
 	};
 
 	check_attention(&cases[_i], _i);
 }
 END_TEST
 
-enum { N_ATTENTIONS = 7 };
+enum { N_ATTENTIONS = 12 };
 
 struct paged {
 	int rows, sequences, heads, groups, d, width, blocks, block, columns, length;
@@ -325,13 +330,58 @@ START_TEST(paged_attention)
 		{5, 1, 2, 2, 32, 16, 4, 128, 5, 500, "bf16", "@k16", "scale=0.2,window=100"},
 		{8, 8, 8, 1, 16, 40, 12, 48, 6, 288, "f16", "", "scale=0.2,window=7"},
 		{2, 2, 12, 1, 16, 16, 2, 272, 1, 272, "f32", "@k16", "scale=0.5"},
+		{1, 1, 3, 1, 64, 64, 9, 32, 10, 300, "q8_0", "@k16", "scale=0.125"},
+		{6, 3, 9, 3, 32, 64, 3, 112, 3, 330, "q8_0", "", "scale=0.3,softcap=20.0"},
+		{4, 4, 4, 2, 96, 32, 20, 16, 18, 0, "q8_0", "@k16", "scale=0.25,window=70"},
 	};
 
 	check_paged(&cases[_i], _i);
 }
 END_TEST
 
-enum { N_PAGED = 6 };
+enum { N_PAGED = 9 };
+
+/* Every way into a cache of blocks, rope and norms before it, in both layouts. */
+START_TEST(caches_of_blocks)
+{
+	static const char *const layouts[] = {"", "@k16"};
+	const char *k = layouts[_i % 2];
+	struct pawl_cpu_subject s;
+	char text[4096];
+
+	snprintf(text, sizeof(text),
+		"%%x = const {role=data} : f32[3,2,64]\n%%c = const {role=data} : f32[3,64]\n"
+		"%%s = const {role=data} : f32[3,64]\n%%w = const {role=data} : f32[64]\n"
+		"%%kc = const {role=kv} : q8_0[1,2,48,64]%s\n"
+		"%%kd = const {role=kv} : q8_0[1,2,48,64]%s\n"
+		"%%ke = const {role=kv} : q8_0[1,2,48,64]%s\n"
+		"%%vc = const {role=kv} : q8_0[1,2,48,64]\n"
+		"%%at = const {role=data} : i64[]\n%%to = const {role=data} : i64[3]\n"
+		"%%raw = const {role=data} : q8_0[1,2,3,32]\n"
+		"%%r = rope %%x, %%c, %%s {pairs=adjacent} : f32[3,2,64]\n"
+		"%%q = quantize %%r {dtype=q8_0} : q8_0[3,2,64]\n"
+		"%%p = permute %%q {perm=[1,0,2]} : q8_0[2,3,64]\n"
+		"%%l = reshape %%p : q8_0[1,2,3,64]\n"
+		"%%k1 = write_slice %%kc, %%l, %%at {axis=2} : q8_0[1,2,48,64]%s\n"
+		"%%n = rms_norm %%x, %%w {eps=1e-5} : f32[3,2,64]\n"
+		"%%nq = quantize %%n {dtype=q8_0} : q8_0[3,2,64]\n"
+		"%%np = permute %%nq {perm=[1,0,2]} : q8_0[2,3,64]\n"
+		"%%nl = reshape %%np : q8_0[1,2,3,64]\n"
+		"%%k2 = write_slice_rotating %%kd, %%nl, %%at {axis=2,modulus=48} : "
+		"q8_0[1,2,48,64]%s\n"
+		"%%v1 = write_rows %%vc, %%nl, %%to {axis=2} : q8_0[1,2,48,64]\n"
+		"%%k3 = write_rows %%ke, %%l, %%to {axis=2} : q8_0[1,2,48,64]%s\n"
+		"%%k4 = write_slice %%k3, %%raw {start=[0,0,7,32]} : q8_0[1,2,48,64]%s\n"
+		"%%z = alloc : q8_0[1,2,16,64]%s\n%%zz = zero_fill %%z : q8_0[1,2,16,64]%s\n"
+		"%%y = attention %%x, %%k1, %%v1, %%at {scale=0.2} : f32[3,2,64]\n"
+		"output %%k1\noutput %%k2\noutput %%v1\noutput %%k4\noutput %%zz\noutput %%y\n"
+		"output %%nq\n",
+		k, k, k, k, k, k, k, k, k);
+	pawl_cpu_subject_begin(&s, text, 1);
+	agrees_on_two(&s, _i);
+	pawl_cpu_subject_end(&s);
+}
+END_TEST
 
 START_TEST(random_graphs)
 {
@@ -378,6 +428,7 @@ pawl_cpu_suite(void)
 	tcase_add_loop_test(tcase, elementwise_functions, 0, 3);
 	tcase_add_test(tcase, every_elementwise_op);
 	tcase_add_loop_test(tcase, casts_copies_and_strides, 0, 3);
+	tcase_add_loop_test(tcase, caches_of_blocks, 0, 6);
 	tcase_add_test(tcase, ropes);
 	tcase_add_test(tcase, row_reductions);
 	tcase_add_loop_test(tcase, matmul_of_every_weight_type, 0, N_WEIGHT_TYPES);

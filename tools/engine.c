@@ -7,7 +7,8 @@
 enum { CTX_STEP = 512 };
 
 static const char *const targets[] = {"ref", "cpu"};
-static const enum pawl_dtype kv_types[] = {PAWL_DTYPE_F16, PAWL_DTYPE_F32, PAWL_DTYPE_BF16};
+static const enum pawl_dtype kv_types[] = {
+	PAWL_DTYPE_F16, PAWL_DTYPE_F32, PAWL_DTYPE_BF16, PAWL_DTYPE_Q8_0};
 
 void
 pawl_engine_init(struct pawl_engine *engine, const struct pawl_command *command,

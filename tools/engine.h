@@ -18,7 +18,7 @@ struct pawl_engine_options {
 /* clang-format off */
 #define PAWL_ENGINE_DEFAULTS {.target = -1}
 #define PAWL_ENGINE_TARGETS "ref|cpu"
-#define PAWL_ENGINE_KV "f16|f32|bf16"
+#define PAWL_ENGINE_KV "f16|f32|bf16|q8_0"
 #define PAWL_ENGINE_MAX_CTX (INT64_C(1) << 24)
 
 /* Rows of an option table; o is a struct pawl_engine_options. */

@@ -1,6 +1,7 @@
 #include "codegen/llvm/emit_access.h"
 
 #include "codegen/llvm/machine.h"
+#include "ir/woven_block.h"
 
 static bool
 is_half(enum pawl_dtype dtype)
@@ -231,6 +232,33 @@ pawl_emit_row_address(
 	if (info->block > 1)
 		offset = LLVMBuildExactSDiv(e->builder, offset, k64(e, info->block), "");
 	return pawl_emit_at(e, e->args[access->arg], imul(e, offset, k64(e, info->block_bytes)));
+}
+
+void
+pawl_emit_find_block(struct pawl_emit *e, const struct pawl_access *access, int rank,
+	const LLVMValueRef *index, struct pawl_block_place *out)
+{
+	const struct pawl_dtype_info *info = pawl_dtype_info(access->dtype);
+	bool is_woven = access->layout == PAWL_LAYOUT_K16;
+	int64_t elements = info->block * (is_woven ? PAWL_WOVEN_LANES : 1);
+	int64_t bytes = info->block_bytes * (is_woven ? PAWL_WOVEN_LANES : 1);
+	struct pawl_position at = {.mask = NULL};
+	LLVMValueRef offset, lane, blocks;
+	int j;
+
+	if (access->dtype != PAWL_DTYPE_Q8_0 || (!is_woven && !pawl_access_is_dense(access, rank)))
+		pawl_emit_refuse(e, "%s in single blocks", info->name);
+	for (j = 0; j < rank; j++)
+		at.index[j] = index[j];
+	offset = offset_of(e, access, rank, &at, false, &out->is_row);
+	lane = iand(e, offset, k64(e, PAWL_WOVEN_LANES - 1));
+	blocks = pawl_emit_at(e, e->args[access->arg],
+		imul(e, udiv(e, offset, k64(e, elements)), k64(e, bytes)));
+	out->step = is_woven ? PAWL_WOVEN_LANES : 1;
+	out->scale = is_woven ? pawl_emit_at(e, blocks, imul(e, lane, k64(e, 2))) : blocks;
+	out->q = pawl_emit_at_bytes(e, blocks, is_woven ? PAWL_WOVEN_SCALES : 2);
+	if (is_woven)
+		out->q = pawl_emit_at(e, out->q, lane);
 }
 
 /* Whether the lanes at a position lie one after the other. */

@@ -32,6 +32,18 @@ bool pawl_access_is_dense(const struct pawl_access *access, int rank);
 LLVMValueRef pawl_emit_row_address(
 	struct pawl_emit *e, const struct pawl_access *access, int rank, const LLVMValueRef *index);
 
+/*
+ * Where the block of q8_0 lies that starts at an index: a scale (f16) and 32 bytes that are `step` bytes
+ * apart.  The last index is a multiple of 32.
+ */
+struct pawl_block_place {
+	LLVMValueRef scale, q;
+	int64_t step;
+	LLVMValueRef is_row; /* i1: whether there is one, NULL: yes */
+};
+void pawl_emit_find_block(struct pawl_emit *e, const struct pawl_access *access, int rank,
+	const LLVMValueRef *index, struct pawl_block_place *out);
+
 /* n values of a plain dtype at an address, one after the other, as the type of a value. */
 LLVMValueRef pawl_emit_load_dense(
 	struct pawl_emit *e, enum pawl_dtype dtype, LLVMValueRef address, LLVMValueRef mask);

@@ -1,5 +1,6 @@
 #include "codegen/llvm/emit_attend.h"
 
+#include "codegen/llvm/emit_blocks.h"
 #include "codegen/llvm/emit_scalar.h"
 #include "codegen/llvm/machine.h"
 #include "ir/half.h"
@@ -80,18 +81,28 @@ keys_are_lanes(const struct pawl_access *k)
 	       k->at_dim < 0;
 }
 
-/* Column c of the keys at 16 positions. */
+static bool
+is_blocks(const struct pawl_access *access)
+{
+	return access->dtype == PAWL_DTYPE_Q8_0;
+}
+
+/* The keys at 16 positions. */
 struct keys {
 	LLVMValueRef address; /* of column 0, NULL: gather */
 	struct pawl_position at;
 };
 
+/* Column first + i; first is a multiple of 8 where keys are blocks, and i below that. */
 static LLVMValueRef
-load_keys(struct pawl_emit *e, const struct heads *h, struct keys *keys, LLVMValueRef column)
+load_keys(struct pawl_emit *e, const struct heads *h, struct keys *keys, LLVMValueRef first, int64_t i)
 {
 	const struct pawl_access *k = &h->a->op->inputs[1].access;
 	int64_t bytes = LANES * pawl_dtype_info(k->dtype)->block_bytes;
+	LLVMValueRef column = iadd(e, first, k64(e, i));
 
+	if (keys->address && is_blocks(k))
+		return pawl_emit_load_woven(e, keys->address, first, i);
 	if (keys->address)
 		return pawl_emit_load_dense(e, k->dtype,
 			pawl_emit_at(e, keys->address, imul(e, column, k64(e, bytes))), NULL);
@@ -109,6 +120,8 @@ find_keys(struct pawl_emit *e, const struct heads *h, LLVMValueRef position, str
 		keys->address = pawl_emit_row_address(e, k, 4, index);
 		return;
 	}
+	if (is_blocks(k))
+		pawl_emit_refuse(e, "%s: blocks in lanes that are no positions", h->a->op->name);
 	keys->address = NULL;
 	keys->at.index[0] = index[0];
 	keys->at.index[1] = index[1];
@@ -135,7 +148,7 @@ prefetch_values(struct pawl_emit *e, const struct heads *h, LLVMValueRef positio
 {
 	const struct pawl_access *v = &h->a->op->inputs[2].access;
 	LLVMValueRef index[4] = {k64(e, 0), h->unit->group, slot_of(e, h, position)};
-	int64_t share = LANES * v->stride[2] * pawl_dtype_info(v->dtype)->block_bytes / h->a->d;
+	int64_t share = pawl_dtype_bytes(v->dtype, LANES * v->stride[2]) / h->a->d;
 
 	if (pawl_access_is_dense(v, 4))
 		prefetch(e,
@@ -151,7 +164,7 @@ prefetch_keys(struct pawl_emit *e, const struct heads *h, LLVMValueRef position)
 	const struct pawl_access *k = &h->a->op->inputs[1].access;
 	LLVMValueRef next = iadd(e, h->chunk_start, k64(e, PAWL_ATTEND_CHUNK));
 	LLVMValueRef index[4] = {k64(e, 0), h->unit->group, next}, i;
-	int64_t share = h->a->d * pawl_dtype_info(k->dtype)->block_bytes;
+	int64_t share = pawl_dtype_bytes(k->dtype, h->a->d);
 
 	if (!keys_are_lanes(k))
 		return;
@@ -203,12 +216,41 @@ keys_are_rows(const struct heads *h)
 	return pawl_access_is_dense(k, 4) && k->at_dim < 0 && h->a->d % LANES == 0;
 }
 
+/* 16 columns of 16 rows of keys: keys[j] is column first + j. */
+static void
+load_key_rows(struct pawl_emit *e, const struct heads *h, const LLVMValueRef *rows,
+	LLVMValueRef first, LLVMValueRef *keys)
+{
+	const struct pawl_dtype_info *info = pawl_dtype_info(h->a->op->inputs[1].access.dtype);
+	LLVMValueRef at = imul(e, udiv(e, first, k64(e, info->block)), k64(e, info->block_bytes));
+	LLVMValueRef in_block = urem(e, first, k64(e, info->block)), scales, block;
+	int i;
+
+	if (!is_blocks(&h->a->op->inputs[1].access)) {
+		for (i = 0; i < LANES; i++)
+			keys[i] = pawl_emit_load_dense(e, h->a->op->inputs[1].access.dtype,
+				pawl_emit_at(e, rows[i], at), NULL);
+		transpose(e, keys);
+		return;
+	}
+	scales = LLVMGetPoison(LLVMVectorType(e->i16, LANES));
+	for (i = 0; i < LANES; i++) {
+		block = pawl_emit_at(e, rows[i], at);
+		scales = LLVMBuildInsertElement(e->builder, scales,
+			pawl_emit_read(e, e->i16, block, 1), k32(e, i), "");
+		block = pawl_emit_at(e, pawl_emit_at_bytes(e, block, 2), in_block);
+		keys[i] = pawl_emit_read(e, e->v16i8, block, 1);
+	}
+	transpose(e, keys);
+	for (i = 0; i < LANES; i++)
+		keys[i] = pawl_emit_q8_0_value(e, keys[i], scales);
+}
+
 /* q . k for 16 positions, from row-major keys. */
 static void
 dot_rows(struct pawl_emit *e, const struct heads *h, LLVMValueRef position, LLVMValueRef *dot)
 {
 	const struct pawl_access *k = &h->a->op->inputs[1].access;
-	int64_t bytes = pawl_dtype_info(k->dtype)->block_bytes;
 	LLVMValueRef rows[LANES], keys[LANES], index[4] = {k64(e, 0), h->unit->group}, at, q;
 	struct pawl_loop loop = {.n = h->n};
 	int i, j;
@@ -222,10 +264,7 @@ dot_rows(struct pawl_emit *e, const struct heads *h, LLVMValueRef position, LLVM
 	for (i = 0; i < h->n; i++)
 		loop.carried[i] = LLVMConstNull(e->v16f32);
 	pawl_loop_begin(e, &loop, k64(e, 0), k64(e, h->a->d), LANES);
-	at = imul(e, loop.index, k64(e, bytes));
-	for (i = 0; i < LANES; i++)
-		keys[i] = pawl_emit_load_dense(e, k->dtype, pawl_emit_at(e, rows[i], at), NULL);
-	transpose(e, keys);
+	load_key_rows(e, h, rows, loop.index, keys);
 	at = imul(e, loop.index, k64(e, 4));
 	for (j = 0; j < LANES; j++) {
 		for (i = 0; i < h->n; i++) {
@@ -245,7 +284,8 @@ static void
 dot_keys(struct pawl_emit *e, const struct heads *h, LLVMValueRef position, int n_groups,
 	LLVMValueRef *dot)
 {
-	int64_t unroll = h->a->d % 4 == 0 ? 4 : 1, j;
+	bool blocks = is_blocks(&h->a->op->inputs[1].access);
+	int64_t unroll = blocks ? 8 : h->a->d % 4 == 0 ? 4 : 1, j;
 	struct pawl_loop loop = {.n = n_groups * h->n};
 	struct keys keys[8];
 	LLVMValueRef column, k, q;
@@ -261,7 +301,7 @@ dot_keys(struct pawl_emit *e, const struct heads *h, LLVMValueRef position, int 
 	for (j = 0; j < unroll; j++) {
 		column = iadd(e, loop.index, k64(e, j));
 		for (g = 0; g < n_groups; g++) {
-			k = load_keys(e, h, &keys[g], column);
+			k = load_keys(e, h, &keys[g], loop.index, j);
 			for (i = 0; i < h->n; i++) {
 				q = pawl_emit_at_bytes(
 					e, h->unit->q, (h->first + i) * h->unit->q_bytes);
@@ -388,7 +428,8 @@ sum_values(struct pawl_emit *e, const struct heads *h, const struct columns *c)
 	for (j = 0; j < c->n; j++) {
 		at.index[2] = slot;
 		at.index[3] = iadd(e, c->first, k64(e, LANES * j));
-		value = pawl_emit_load(e, v, 4, &at);
+		value = is_blocks(v) ? pawl_emit_load_block(e, v, 4, at.index)
+				     : pawl_emit_load(e, v, 4, &at);
 		for (i = 0; i < h->n; i++) {
 			w = splat16(
 				e, pawl_emit_read(e, e->f32, scores_at(e, h, i, loop.index), 4));

@@ -1,7 +1,8 @@
 /* Templates MAP, GATHER and BATCH: every op that stores is a segment; a unit is a row of it. */
-#include "codegen/llvm/emit_value.h"
+#include "codegen/llvm/emit_rows.h"
 #include "codegen/llvm/templates.h"
 
+#include "codegen/llvm/emit_blocks.h"
 #include "codegen/llvm/emit_decode.h"
 #include "codegen/llvm/machine.h"
 #include "ir/half.h"
@@ -93,9 +94,18 @@ visit(struct pawl_emit *e, const struct pawl_position *at, void *arg)
 static void
 emit_row(struct pawl_emit *e, int32_t root, LLVMValueRef row)
 {
-	const struct pawl_type *type = &e->step->ops[root].type;
+	const struct pawl_step_op *op = &e->step->ops[root];
+	const struct pawl_type *type = &op->type;
 	struct pawl_position at = {.mask = NULL};
 
+	if (pawl_dtype_is_blocked(type->dtype)) {
+		pawl_emit_split_row(e, type, row, at.index);
+		if (op->op == PAWL_OP_QUANTIZE)
+			pawl_emit_quantize(e, root, at.index, NULL);
+		else
+			pawl_emit_block_row(e, op, at.index);
+		return;
+	}
 	if (type->rank == 0) {
 		at.mask = pawl_emit_mask_first(e, 1);
 		pawl_emit_move(e);

@@ -1,8 +1,9 @@
-/* quantize: 32 values at a time to a block of a16 or a8, as ir/quantize.c does. */
+/* quantize: 32 values at a time to a block of a16, a8 or q8_0, as ir/quantize.c does. */
 #include "codegen/llvm/emit_rows.h"
 
 #include <stddef.h>
 
+#include "codegen/llvm/emit_blocks.h"
 #include "codegen/llvm/machine.h"
 #include "ir/eval_consts.h"
 #include "ir/half.h"
@@ -72,31 +73,56 @@ write_block(
 	}
 }
 
+/* What a row of a16 or a8 is stored to: addresses of whole rows. */
+static void
+find_rows(struct pawl_emit *e, const struct pawl_step_op *op, const LLVMValueRef *index,
+	LLVMValueRef *rows)
+{
+	int32_t i;
+
+	for (i = 0; i < op->n_outs; i++) {
+		if (!pawl_access_is_dense(&op->outs[i], op->type.rank))
+			pawl_emit_refuse(e, "%s: blocks stored one by one", op->name);
+		rows[i] = pawl_emit_row_address(e, &op->outs[i], op->type.rank, index);
+	}
+}
+
+static void
+store_q8_0(struct pawl_emit *e, const struct pawl_step_op *op, const LLVMValueRef *index,
+	const struct quantized *q)
+{
+	struct pawl_q8_0 block = {.scale = pawl_machine_f16_from_f32(e, q->d)};
+	int i;
+
+	for (i = 0; i < 2; i++)
+		block.q[i] = LLVMBuildTrunc(e->builder, q->q[i], e->v16i8, "");
+	pawl_emit_store_block(e, op, index, &block);
+}
+
 void
 pawl_emit_quantize(
 	struct pawl_emit *e, int32_t index_of_op, const LLVMValueRef *index, LLVMValueRef blocks)
 {
 	const struct pawl_step_op *op = &e->step->ops[index_of_op];
 	int64_t block_bytes = pawl_dtype_info(op->type.dtype)->block_bytes;
-	float most = op->type.dtype == PAWL_DTYPE_A8 ? PAWL_A8_MOST : PAWL_A16_MOST;
+	float most = op->type.dtype == PAWL_DTYPE_A16 ? PAWL_A16_MOST : PAWL_A8_MOST;
+	bool is_q8_0 = op->type.dtype == PAWL_DTYPE_Q8_0;
 	int rank = op->type.rank;
 	struct pawl_position at = {.mask = NULL};
 	struct pawl_loop loop = {.n = 0};
 	struct pawl_branch branch;
 	struct quantized q;
-	LLVMValueRef x[2], offset, rows[2] = {NULL, NULL};
+	LLVMValueRef x[2], offset, rows[2] = {NULL, NULL}, column;
 	int32_t i;
 
 	for (i = 0; i + 1 < rank; i++)
 		at.index[i] = index[i];
-	for (i = 0; i < op->n_outs; i++) {
-		if (!pawl_access_is_dense(&op->outs[i], rank))
-			pawl_emit_refuse(e, "%s: blocks stored one by one", op->name);
-		rows[i] = pawl_emit_row_address(e, &op->outs[i], rank, index);
-	}
+	if (!is_q8_0)
+		find_rows(e, op, index, rows);
 	pawl_loop_begin(e, &loop, k64(e, 0), k64(e, pawl_type_row_length(&op->type) / BLOCK), 1);
+	column = imul(e, loop.index, k64(e, BLOCK));
 	for (i = 0; i < 2; i++) {
-		at.index[rank - 1] = iadd(e, imul(e, loop.index, k64(e, BLOCK)), k64(e, LANES * i));
+		at.index[rank - 1] = iadd(e, column, k64(e, LANES * i));
 		pawl_emit_move(e);
 		x[i] = pawl_emit_operand(e, &op->inputs[0], &at);
 	}
@@ -106,7 +132,10 @@ pawl_emit_quantize(
 		write_block(e, op->type.dtype, &q, pawl_emit_at(e, blocks, offset));
 	if (op->n_outs && e->stores_when)
 		pawl_if_begin(e, &branch, e->stores_when);
-	for (i = 0; i < op->n_outs; i++)
+	at.index[rank - 1] = column;
+	if (is_q8_0)
+		store_q8_0(e, op, at.index, &q);
+	for (i = 0; i < op->n_outs && !is_q8_0; i++)
 		write_block(e, op->type.dtype, &q, pawl_emit_at(e, rows[i], offset));
 	if (op->n_outs && e->stores_when)
 		pawl_if_end(e, &branch);
