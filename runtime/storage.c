@@ -17,7 +17,7 @@ pawl_storage_bytes(const struct pawl_type *type)
 		if (type->dim[i].factor || dim < 0 || __builtin_mul_overflow(n, dim, &n))
 			return -1;
 	}
-	if (n % info->block || n > INT64_MAX / 4 / info->block_bytes)
+	if (pawl_type_row_length(type) % info->block || n > INT64_MAX / 4 / info->block_bytes)
 		return -1;
 	if (type->layout == PAWL_LAYOUT_TILE16)
 		return pawl_pack_bytes(type->dtype, type->dim[0].base, type->dim[1].base);

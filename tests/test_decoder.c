@@ -406,11 +406,11 @@ START_TEST(cache_types_and_layouts)
 	for (int i = 0; i < 40; i++)
 		ck_assert_float_eq_tol(other[i], f16[i], 0.1f);
 	free(other);
-	options.kv_dtype = PAWL_DTYPE_Q8_0;
+	options.kv_dtype = PAWL_DTYPE_I32;
 	ck_assert_int_eq(pawl_decoder_new(pawl_tiny_model_source(model), pawl_test_device(),
 				 &options, &none, &err),
 		PAWL_INVALID_ARGUMENT);
-	ck_assert_str_eq(err.text, "a cache is f16, bf16 or f32, not q8_0");
+	ck_assert_str_eq(err.text, "a cache is f16, bf16, f32 or q8_0, not i32");
 	pawl_decoder_free(decoder);
 	pawl_tiny_model_free(rows);
 	free(f16);

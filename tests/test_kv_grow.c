@@ -28,6 +28,8 @@ static const struct kind {
 	{PAWL_DTYPE_F32, PAWL_LAYOUT_K16},
 	{PAWL_DTYPE_F32, PAWL_LAYOUT_ROWS},
 	{PAWL_DTYPE_BF16, PAWL_LAYOUT_K16},
+	{PAWL_DTYPE_Q8_0, PAWL_LAYOUT_K16},
+	{PAWL_DTYPE_Q8_0, PAWL_LAYOUT_ROWS},
 };
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
@@ -37,6 +39,8 @@ model_of(const struct kind *kind, bool has_mask)
 	struct pawl_tiny_options tiny = pawl_tiny_defaults();
 
 	tiny.k_layout = kind->k_layout;
+	if (pawl_dtype_is_blocked(kind->dtype))
+		tiny.head_dim = 32;
 	tiny.has_mask = has_mask;
 	return pawl_tiny_model_new(&tiny);
 }
@@ -67,7 +71,7 @@ filled_cache(struct pawl_inference_context *context, const struct kind *kind, in
 {
 	const struct pawl_kv_shape shape = {.n_layers = 3,
 		.n_kv_heads = 2,
-		.head_dim = 8,
+		.head_dim = pawl_dtype_is_blocked(kind->dtype) ? 64 : 8,
 		.max_seq_len = 32,
 		.dtype = kind->dtype,
 		.layout = {kind->k_layout, PAWL_LAYOUT_ROWS}};

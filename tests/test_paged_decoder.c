@@ -139,15 +139,32 @@ fill_with_nan(void)
 	}
 }
 
+/* Anew with a cache of q8_0, which takes heads of whole blocks. */
+static void
+use_blocks(void)
+{
+	struct pawl_tiny_options tiny = pawl_tiny_defaults();
+
+	tiny.head_dim = 32;
+	pawl_paged_decoder_free(decoder);
+	pawl_tiny_model_free(model);
+	model = pawl_tiny_model_new(&tiny);
+	options.kv_dtype = PAWL_DTYPE_Q8_0;
+	decoder = new_decoder();
+}
+
 START_TEST(paged_is_contiguous)
 {
+	static const enum pawl_dtype types[] = {PAWL_DTYPE_F16, PAWL_DTYPE_F32, PAWL_DTYPE_Q8_0};
 	static const int64_t sizes[] = {16, 32, 64};
 	struct pawl_kv_session_id sessions[2];
 
+	if (_i >= 6)
+		use_blocks();
 	pawl_paged_decoder_free(decoder);
 	options.block_size = sizes[_i % 3];
 	options.max_blocks = 64 / options.block_size;
-	options.kv_dtype = _i < 3 ? PAWL_DTYPE_F16 : PAWL_DTYPE_F32;
+	options.kv_dtype = types[_i / 3];
 	options.policy = _i == 1 ? PAWL_PAGED_REPLAN : PAWL_PAGED_PLAN_ONCE;
 	decoder = new_decoder();
 	fill_with_nan();
@@ -276,13 +293,18 @@ END_TEST
 
 START_TEST(evicted_and_restored_is_never_evicted)
 {
-	struct pawl_kv_block_pool *pool = pawl_paged_decoder_pool(decoder);
-	struct pawl_kv_session_id sessions[2] = {open_sequence(), open_sequence()}, others[3];
+	struct pawl_kv_block_pool *pool;
+	struct pawl_kv_session_id sessions[2], others[3];
 	struct pawl_kv_evict_report report;
 	uint64_t digest;
 	const float *logits;
 	struct pawl_paged_row row;
 
+	if (_i)
+		use_blocks();
+	pool = pawl_paged_decoder_pool(decoder);
+	sessions[0] = open_sequence();
+	sessions[1] = open_sequence();
 	prefill(sessions[0], 0, 25);
 	prefill(sessions[1], 1, 40);
 	ck_assert_int_eq(
@@ -517,6 +539,34 @@ START_TEST(threads_share_a_plan)
 }
 END_TEST
 
+START_TEST(blocks_are_not_turned)
+{
+	struct pawl_kv_prefix_key key = {.n_tokens = 16};
+	struct pawl_kv_session_id source, moved;
+	struct pawl_kv_prefix_id prefix;
+	uint32_t tokens[16];
+	uint64_t digest;
+
+	use_blocks();
+	source = open_sequence();
+	moved = open_sequence();
+	for (int i = 0; i < 16; i++)
+		tokens[i] = pawl_test_token(0, i);
+	key.tokens = tokens;
+	prefill(source, 0, 16);
+	prefill(moved, 1, 16);
+	ck_assert_int_eq(pawl_kv_block_pool_register_prefix(pawl_paged_decoder_pool(decoder), source,
+				 &key, &prefix, &err),
+		PAWL_OK);
+	digest = pawl_kv_block_pool_digest(pawl_paged_decoder_pool(decoder));
+	ck_assert_int_eq(pawl_paged_decoder_append_shifted(decoder, prefix, 1, moved, &err),
+		PAWL_UNSUPPORTED);
+	ck_assert_ptr_nonnull(strstr(err.text, "keys of q8_0 are not turned"));
+	ck_assert_uint_eq(pawl_kv_block_pool_digest(pawl_paged_decoder_pool(decoder)), digest);
+	ck_assert_int_eq(length_of(moved), 16);
+}
+END_TEST
+
 /* K and V of layer 0 depend on the token and its position alone. */
 START_TEST(a_shifted_prefix_is_near)
 {
@@ -587,12 +637,12 @@ pawl_paged_decoder_suite(void)
 
 	tcase_set_timeout(tcase, 60);
 	tcase_add_checked_fixture(tcase, begin, end);
-	tcase_add_loop_test(tcase, paged_is_contiguous, 0, 6);
+	tcase_add_loop_test(tcase, paged_is_contiguous, 0, 9);
 	tcase_add_test(tcase, a_ragged_batch_is_each_alone);
 	tcase_add_test(tcase, plans_once_and_allocates_nothing);
 	tcase_add_test(tcase, replanning_optimizes_every_step);
 	tcase_add_test(tcase, forks_go_their_own_ways);
-	tcase_add_test(tcase, evicted_and_restored_is_never_evicted);
+	tcase_add_loop_test(tcase, evicted_and_restored_is_never_evicted, 0, 2);
 	tcase_add_test(tcase, closing_frees_what_was_evicted);
 	tcase_add_test(tcase, extending_and_cutting_is_stepping);
 	tcase_add_test(tcase, feeding_piece_by_piece_is_prefilling);
@@ -600,6 +650,7 @@ pawl_paged_decoder_suite(void)
 	tcase_add_test(tcase, options_are_checked);
 	tcase_add_test(tcase, threads_share_a_plan);
 	tcase_add_test(tcase, a_shifted_prefix_is_near);
+	tcase_add_test(tcase, blocks_are_not_turned);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
