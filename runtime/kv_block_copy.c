@@ -218,6 +218,32 @@ pawl_kv_block_pool_copy_abort(
 	return PAWL_OK;
 }
 
+enum pawl_status
+pawl_kv_block_pool_copy_undo(struct pawl_kv_block_pool *pool, struct pawl_kv_session_id id,
+	int64_t slot, int32_t block, struct pawl_error *err)
+{
+	struct pawl_kv_session *session = pawl_kv_session_find(pool, id, err);
+	int32_t fresh;
+	enum pawl_status status;
+
+	if (!session)
+		return PAWL_INVALID_ARGUMENT;
+	status = pawl_kv_block_pool_slot(pool, id, slot, &fresh, err);
+	if (!status)
+		status = pawl_kv_session_check_resident(session, slot, slot + 1, err);
+	if (status)
+		return status;
+	if (block == fresh || pawl_kv_block_pool_owners(pool, block) < 1 ||
+		pool->n_owners[fresh] != 1)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"slot %" PRId64 " of session %" PRIu64 " is no copy of block %d", slot,
+			session->id, block);
+	pawl_kv_blocks_share(pool, block);
+	session->blocks[slot] = block;
+	pawl_kv_blocks_drop(pool, fresh);
+	return PAWL_OK;
+}
+
 void
 pawl_kv_copies_cut(struct pawl_kv_block_pool *pool, const struct pawl_kv_session *session,
 	int64_t n_slots, bool cut_appends)

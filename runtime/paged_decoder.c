@@ -158,6 +158,12 @@ pawl_paged_decoder_open(
 struct lot {
 	struct pawl_kv_session_id sessions[PAWL_MAX_BATCH];
 	int64_t before[PAWL_MAX_BATCH]; /* their lengths */
+	int32_t tails[PAWL_MAX_BATCH];  /* the blocks of tails that were broken, -1: not broken */
+	/*
+	 * Shorter ones first: of those that share a tail the last may write to it, beyond what any of
+	 * them sees, so that all may go back to it.
+	 */
+	int64_t order[PAWL_MAX_BATCH];
 	int64_t n, each;
 	const uint32_t *tokens; /* [n][each] */
 	struct pawl_step_kind kind;
@@ -192,13 +198,15 @@ check_room(struct pawl_paged_decoder *d, struct lot *lot, struct pawl_error *err
 
 /* A tail that others have too gets a copy, to be written to. */
 static enum pawl_status
-own_tail(struct pawl_paged_decoder *d, struct pawl_kv_session_id session, struct pawl_error *err)
+own_tail(struct pawl_paged_decoder *d, struct lot *lot, int64_t i, struct pawl_error *err)
 {
+	struct pawl_kv_session_id session = lot->sessions[i];
 	int64_t slot = pawl_kv_block_pool_session_slots(d->pool, session) - 1;
 	struct pawl_kv_copy_info info;
 	struct pawl_kv_copy_id copy;
 	enum pawl_status status;
 
+	lot->tails[i] = -1;
 	if (!pawl_kv_block_pool_tail_is_shared(d->pool, session))
 		return PAWL_OK;
 	status = pawl_kv_block_pool_cow_reserve(d->pool, session, slot, &copy, err);
@@ -207,32 +215,57 @@ own_tail(struct pawl_paged_decoder *d, struct pawl_kv_session_id session, struct
 	status = pawl_kv_block_pool_copy(d->pool, copy, &info, err);
 	if (status)
 		return status;
+	lot->tails[i] = info.blocks[0].from;
 	pawl_kv_block_copy_bytes(
 		d->cache, d->options.block_size, info.blocks[0].from, info.blocks[0].to);
 	return pawl_kv_block_pool_copy_commit(d->pool, copy, err);
 }
 
+/* The first n in order are as they were. */
 static void
 take_back(struct pawl_paged_decoder *d, const struct lot *lot, int64_t n)
 {
-	while (n--)
-		pawl_kv_block_pool_truncate(d->pool, lot->sessions[n], lot->before[n], NULL);
+	while (n--) {
+		int64_t i = lot->order[n];
+		struct pawl_kv_session_id session = lot->sessions[i];
+
+		pawl_kv_block_pool_truncate(d->pool, session, lot->before[i], NULL);
+		if (lot->tails[i] >= 0)
+			pawl_kv_block_pool_copy_undo(d->pool, session,
+				pawl_kv_block_pool_session_slots(d->pool, session) - 1,
+				lot->tails[i], NULL);
+	}
+}
+
+static void
+sort(struct lot *lot)
+{
+	for (int64_t i = 0; i < lot->n; i++) {
+		int64_t at = i;
+
+		for (; at > 0 && lot->before[lot->order[at - 1]] > lot->before[i]; at--)
+			lot->order[at] = lot->order[at - 1];
+		lot->order[at] = i;
+	}
 }
 
 static enum pawl_status
-append_all(struct pawl_paged_decoder *d, const struct lot *lot, struct pawl_error *err)
+append_all(struct pawl_paged_decoder *d, struct lot *lot, struct pawl_error *err)
 {
 	enum pawl_status status = PAWL_OK;
-	int64_t i;
+	int64_t n = 0;
 
-	for (i = 0; i < lot->n && !status; i++) {
-		status = own_tail(d, lot->sessions[i], err);
+	sort(lot);
+	while (n < lot->n && !status) {
+		int64_t i = lot->order[n++];
+
+		status = own_tail(d, lot, i, err);
 		if (!status)
 			status = pawl_kv_block_pool_append(
 				d->pool, lot->sessions[i], lot->each, err);
 	}
 	if (status)
-		take_back(d, lot, i - 1);
+		take_back(d, lot, n);
 	return status;
 }
 
@@ -413,6 +446,8 @@ pawl_paged_decoder_prefill(struct pawl_paged_decoder *d, struct pawl_kv_session_
 
 	if (!status)
 		status = pawl_check_tokens(&d->source, tokens, n, err);
+	if (!status)
+		status = own_tail(d, &all, 0, err);
 	if (status)
 		return status;
 	/* The last token brings the logits. */

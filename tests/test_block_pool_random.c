@@ -11,9 +11,11 @@
 #include "tests/pool_model.h"
 #include "tests/suites.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* PAWL_TEST_OPERATIONS: that many for each seed. */
 enum { N_SEEDS = 12, N_OPERATIONS = 15000, MAX_BATCH = 4, N_STALE = 64 };
 
 enum operation {
@@ -36,6 +38,7 @@ enum operation {
 	SHIFT,
 	COMMIT,
 	ABORT,
+	UNDO, /* of a copy that was just committed */
 	REGISTER,
 	RELEASE,
 	SPLICE_FROM,
@@ -363,6 +366,36 @@ do_end_copy(struct drive *d)
 	settle(d, pawl_pool_model_copy_abort(d->m, id.value));
 }
 
+/* The pool is then what it was before the copy, and the model never hears of it. */
+static void
+do_undo(struct drive *d)
+{
+	struct pawl_kv_session_id session = {PICK(d, sessions, n_sessions)};
+	int64_t slot = number(d, pawl_kv_block_pool_session_slots(d->pool, session) - 1);
+	uint64_t before = pawl_kv_block_pool_digest(d->pool);
+	int32_t block = (int32_t)number(d, d->m->n_blocks - 1);
+	struct pawl_kv_copy_info info;
+	struct pawl_kv_copy_id id = {0};
+
+	d->status = pawl_kv_block_pool_cow_reserve(d->pool, session, slot, &id, &d->err);
+	if (!d->status && id.value) {
+		fresh(d, id.value);
+		ck_assert_int_eq(pawl_kv_block_pool_copy(d->pool, id, &info, &d->err), PAWL_OK);
+		block = info.blocks[0].from;
+		ck_assert_int_eq(pawl_kv_block_pool_copy_commit(d->pool, id, &d->err), PAWL_OK);
+		CALL(d, pawl_kv_block_pool_copy_undo(d->pool, session, slot, block, &d->err));
+		settle(d, PAWL_OK);
+		ck_assert_uint_eq(pawl_kv_block_pool_digest(d->pool), before);
+		return;
+	}
+	/* Where the slot is no copy of it, whoever owns it. */
+	if (pawl_kv_block_pool_owners(d->pool, block) > 0 &&
+		pawl_kv_block_pool_slot(d->pool, session, slot, &block, NULL))
+		block = -1;
+	CALL(d, pawl_kv_block_pool_copy_undo(d->pool, session, slot, block, &d->err));
+	settle(d, PAWL_INVALID_ARGUMENT);
+}
+
 static struct pawl_kv_prefix_key
 key_of(struct drive *d, uint64_t session)
 {
@@ -473,6 +506,7 @@ static const struct {
 	[SHIFT] = {8, do_copy},
 	[COMMIT] = {3, do_end_copy},
 	[ABORT] = {1, do_end_copy},
+	[UNDO] = {2, do_undo},
 	[REGISTER] = {6, do_register},
 	[RELEASE] = {2, do_prefix},
 	[SPLICE_FROM] = {6, do_prefix},
@@ -516,7 +550,7 @@ close_all(struct drive *d)
 }
 
 static void
-drive(struct drive *d, int seed)
+drive(struct drive *d, int seed, int64_t n)
 {
 	static const struct pawl_kv_pool_geometry geometries[] = {
 		{2, 24, 4, 3, 16},
@@ -530,7 +564,7 @@ drive(struct drive *d, int seed)
 	pawl_pool_model_init(d->m, d->pool);
 	/* One seed in three where all hashes are equal, one where few differ. */
 	d->pool->hash_mask = seed % 3 == 0 ? 0 : seed % 3 == 1 ? 3 : UINT64_MAX;
-	for (int i = 0; i < N_OPERATIONS; i++) {
+	while (n--) {
 		d->kind = choose(d);
 		operations[d->kind].run(d);
 		pawl_pool_model_compare(d->m, d->pool);
@@ -558,11 +592,12 @@ START_TEST(like_the_model)
 		[SPLICE_FROM] = true,
 	};
 	struct drive *d = calloc(1, sizeof(*d));
-	int64_t n_ended = 0;
+	const char *asked = getenv("PAWL_TEST_OPERATIONS");
+	int64_t n_ended = 0, n_starved = 0, n_refused = 0;
 
 	d->m = malloc(sizeof(*d->m));
 	for (int seed = 0; seed < N_SEEDS; seed++)
-		drive(d, seed);
+		drive(d, seed, asked ? strtoll(asked, NULL, 10) : N_OPERATIONS);
 	for (int kind = 0; kind < N_KINDS; kind++) {
 		const int64_t *n = d->n_ended[kind];
 
@@ -571,7 +606,12 @@ START_TEST(like_the_model)
 		ck_assert_msg(n[2] || !allocates[kind], "operation %d had memory always", kind);
 		ck_assert_msg(!n[2] || allocates[kind], "operation %d asks for memory", kind);
 		n_ended += n[0] + n[1] + n[2];
+		n_refused += n[1];
+		n_starved += n[2];
 	}
+	if (asked)
+		printf("%lld operations, %lld refused, %lld without memory\n", (long long)n_ended,
+			(long long)n_refused, (long long)n_starved);
 	ck_assert_int_ge(n_ended, 100000);
 	ck_assert_int_ge(d->n_found, 10000);
 	free(d->m);
@@ -585,7 +625,7 @@ pawl_block_pool_random_suite(void)
 	Suite *suite = suite_create("block_pool_random");
 	TCase *tcase = tcase_create("block_pool_random");
 
-	tcase_set_timeout(tcase, 60);
+	tcase_set_timeout(tcase, getenv("PAWL_TEST_OPERATIONS") ? 3600 : 60);
 	tcase_add_test(tcase, like_the_model);
 	suite_add_tcase(suite, tcase);
 	return suite;

@@ -9,6 +9,7 @@
 
 #include "runtime/memory.h"
 #include "tests/decoding.h"
+#include "tests/failing_device.h"
 #include "tests/suites.h"
 
 enum { HISTORY = 140, PROMPT = 21, N_VOCAB = 40, ROW_BYTES = N_VOCAB * sizeof(float), OTHER = 9 };
@@ -36,27 +37,15 @@ enum cause {
 
 static struct pawl_tiny_model *model;
 static struct pawl_decoder_options options;
-static struct pawl_target_api failing;
-static const struct pawl_target_api *real;
 static struct pawl_device *device;
 static struct pawl_kv_cache *history; /* of HISTORY tokens of sequence 1 */
 static uint64_t history_seen;
 static float after_prompt[N_VOCAB], after_other[N_VOCAB];
 static uint32_t prompt[PROMPT];
-static int n_runs_left, n_rows_left;
+static int n_rows_left;
 static struct pawl_error err;
 
 #define OK(call) ck_assert_msg((call) == PAWL_OK, "%s", err.text)
-
-static enum pawl_status
-failing_run(const struct pawl_code *code, const struct pawl_run *run, struct pawl_error *error)
-{
-	enum pawl_status status = real->run(code, run, error);
-
-	if (!status && n_runs_left-- == 0)
-		return pawl_fail(error, PAWL_ENVIRONMENT, "the device fell off the bus");
-	return status;
-}
 
 static enum pawl_status
 failing_row(void *arg, int64_t position, const float *logits, struct pawl_error *error)
@@ -93,11 +82,7 @@ begin(const struct kind *kind)
 	options.capacity = 192;
 	options.kv_dtype = kind->dtype;
 	options.rings = kind->rings;
-	real = pawl_test_device()->api;
-	failing = *real;
-	failing.run = failing_run;
-	n_runs_left = -1;
-	OK(pawl_device_new(&failing, NULL, &device, &err));
+	device = pawl_test_failing_device();
 	for (int i = 0; i < PROMPT; i++)
 		prompt[i] = pawl_test_token(1, HISTORY + i);
 	d = new_decoder();
@@ -137,10 +122,10 @@ run_prompt(struct pawl_decoder *d, enum cause cause, int n, float *last)
 	if (cause == NO_MEMORY)
 		pawl_memory_fail_after(n);
 	else
-		n_runs_left = n;
+		pawl_test_runs_left = n;
 	status = pawl_decoder_prefill(d, prompt, PROMPT, &logits, &err);
 	pawl_memory_fail_after(-1);
-	n_runs_left = -1;
+	pawl_test_runs_left = -1;
 	ck_assert(status || logits);
 	if (!status)
 		memcpy(last, logits, ROW_BYTES);
