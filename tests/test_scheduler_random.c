@@ -1,13 +1,18 @@
 /*
  * Random operations on a scheduler while allocations fail: what fails changes nothing, every
  * request that gets to its end has the tokens and logits of itself alone, and all blocks come back.
+ * PAWL_TEST_OPERATIONS of them for each seed, or some for make check.
  */
 #include "runtime/scheduler.h"
 
 #include "ir/random_parts.h"
 #include "runtime/memory.h"
+#include "tests/paged_state.h"
 #include "tests/scheduler_fixture.h"
 #include "tests/suites.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 
 enum { N_SEEDS = 6, N_OPERATIONS = 1500 };
 
@@ -34,8 +39,7 @@ settle(enum pawl_status status, uint64_t digest)
 {
 	pawl_memory_fail_after(-1);
 	if (status)
-		ck_assert_uint_eq(
-			pawl_kv_block_pool_digest(pawl_paged_decoder_pool(t->decoder)), digest);
+		ck_assert_uint_eq(pawl_test_paged_state(t->decoder), digest);
 	n_starved += status == PAWL_OUT_OF_MEMORY;
 	return status;
 }
@@ -52,7 +56,7 @@ submit_one(void)
 	static const int alike[] = {1, 8, 4, 9}; /* beginnings that are equal in pairs */
 	struct pawl_sched_tracked *one = &t->tracked[t->n_tracked];
 	struct pawl_request_options request;
-	uint64_t digest = pawl_kv_block_pool_digest(pawl_paged_decoder_pool(t->decoder));
+	uint64_t digest = pawl_test_paged_state(t->decoder);
 	enum pawl_status status;
 
 	one->wanted = &t->wanted[below(2) ? alike[below(4)] : below(PAWL_SCHED_WANTED)];
@@ -101,7 +105,7 @@ reap_finished(void)
 static void
 operate(void)
 {
-	uint64_t digest = pawl_kv_block_pool_digest(pawl_paged_decoder_pool(t->decoder));
+	uint64_t digest = pawl_test_paged_state(t->decoder);
 	enum pawl_status status;
 	uint64_t id;
 
@@ -148,6 +152,8 @@ operate(void)
 
 START_TEST(whatever_happens)
 {
+	const char *asked = getenv("PAWL_TEST_OPERATIONS");
+	int64_t n = asked ? strtoll(asked, NULL, 10) : N_OPERATIONS;
 	struct pawl_scheduler_stats stats;
 
 	state = (uint64_t)_i;
@@ -156,7 +162,7 @@ START_TEST(whatever_happens)
 	t->options.max_batch = 1 << _i % 4;
 	t->options.admission = _i % 3 ? PAWL_ADMIT_OPTIMISTIC : PAWL_ADMIT_RESERVED;
 	pawl_sched_make();
-	for (int i = 0; i < N_OPERATIONS; i++)
+	while (n--)
 		operate();
 	for (int i = 0; i < t->n_tracked; i++)
 		pawl_scheduler_restore(t->scheduler, t->tracked[i].id, NULL);
@@ -170,6 +176,9 @@ START_TEST(whatever_happens)
 	ck_assert_int_gt(stats.evictions, 0);
 	ck_assert_int_gt(stats.restores, 0);
 	ck_assert_int_gt(stats.tokens_shared, 0);
+	if (asked)
+		printf("%d requests done, %d cancelled, %d operations without memory\n", n_done,
+			n_cancelled, n_starved);
 	pawl_sched_check_all_returns();
 }
 END_TEST
@@ -180,7 +189,7 @@ pawl_scheduler_random_suite(void)
 	Suite *suite = suite_create("scheduler_random");
 	TCase *tcase = tcase_create("scheduler_random");
 
-	tcase_set_timeout(tcase, 60);
+	tcase_set_timeout(tcase, getenv("PAWL_TEST_OPERATIONS") ? 3600 : 60);
 	tcase_add_unchecked_fixture(tcase, pawl_sched_begin_all, pawl_sched_end_all);
 	tcase_add_checked_fixture(tcase, pawl_sched_begin, pawl_sched_end);
 	tcase_add_loop_test(tcase, whatever_happens, 0, N_SEEDS);
