@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20, MAP_FROM = 1 << 20 };
+enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20, MAP_FROM = 1 << 20, CHUNK_BYTES = 32 << 20 };
 
 static _Atomic uint64_t n_allocations;
 
@@ -45,48 +45,120 @@ pawl_memory_strdup(const char *text)
 	return strdup(text);
 }
 
-static void *
+/* Zeroed pages from a huge page's boundary on; n is a multiple of one. */
+static char *
 map(size_t n)
 {
-	void *bytes = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *start = mmap(NULL, n + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		-1, 0);
+	char *bytes;
 
-	return bytes == MAP_FAILED ? NULL : bytes;
+	if (start == MAP_FAILED)
+		return NULL;
+	bytes = (char *)(((uintptr_t)start + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
+	if (bytes > start)
+		munmap(start, (size_t)(bytes - start));
+	if (start + HUGE_PAGE > bytes)
+		munmap(bytes + n, (size_t)(start + HUGE_PAGE - bytes));
+	madvise(bytes, n, MADV_HUGEPAGE);
+	return bytes;
+}
+
+/* At the start of its own memory. */
+struct pawl_chunk {
+	atomic_int n_refs; /* the region's and each block's */
+	size_t used, n_mapped;
+};
+
+static void
+chunk_unref(struct pawl_chunk *chunk)
+{
+	if (chunk && atomic_fetch_sub_explicit(&chunk->n_refs, 1, memory_order_acq_rel) == 1)
+		munmap(chunk, chunk->n_mapped);
+}
+
+static size_t
+round_up(size_t n, size_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+/* A chunk of the region with room for n bytes, NULL without memory. */
+static struct pawl_chunk *
+chunk_for(struct pawl_region *region, size_t n)
+{
+	size_t n_mapped = round_up(n + ALIGNMENT, CHUNK_BYTES);
+	struct pawl_chunk *chunk = region->chunk;
+
+	if (chunk && n <= chunk->n_mapped - chunk->used)
+		return chunk;
+	chunk = (struct pawl_chunk *)map(n_mapped);
+	if (!chunk)
+		return NULL;
+	atomic_init(&chunk->n_refs, 1);
+	chunk->used = ALIGNMENT;
+	chunk->n_mapped = n_mapped;
+	chunk_unref(region->chunk);
+	region->chunk = chunk;
+	return chunk;
+}
+
+void
+pawl_region_release(struct pawl_region *region)
+{
+	chunk_unref(region->chunk);
+	*region = (struct pawl_region){NULL};
+}
+
+static void
+take(struct pawl_block *block, struct pawl_region *region, size_t n)
+{
+	if (region) {
+		block->chunk = chunk_for(region, n);
+		if (!block->chunk)
+			return;
+		block->bytes = (char *)block->chunk + block->chunk->used;
+		block->chunk->used += n;
+		atomic_fetch_add_explicit(&block->chunk->n_refs, 1, memory_order_relaxed);
+	} else if (n >= MAP_FROM) {
+		block->n_mapped = round_up(n, HUGE_PAGE);
+		block->bytes = map(block->n_mapped);
+	} else {
+		block->bytes = aligned_alloc(ALIGNMENT, n);
+		if (block->bytes)
+			memset(block->bytes, 0, n);
+	}
+}
+
+enum pawl_status
+pawl_block_init_in(struct pawl_region *region, struct pawl_block *block, int64_t n_bytes,
+	struct pawl_error *err)
+{
+	*block = (struct pawl_block){.n_bytes = (size_t)n_bytes};
+	if (!count() && n_bytes >= 0 && n_bytes <= INT64_MAX / 2)
+		take(block, region, round_up(n_bytes ? (size_t)n_bytes : 1, ALIGNMENT));
+	if (!block->bytes) {
+		*block = (struct pawl_block){0};
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY,
+			"%" PRId64 " bytes of memory could not be had", n_bytes);
+	}
+	atomic_fetch_add_explicit(&block_bytes, n_bytes, memory_order_relaxed);
+	return PAWL_OK;
 }
 
 enum pawl_status
 pawl_block_init(struct pawl_block *block, int64_t n_bytes, struct pawl_error *err)
 {
-	size_t n = n_bytes > 0 ? (size_t)n_bytes : 1;
-
-	*block = (struct pawl_block){.n_bytes = (size_t)n_bytes};
-	if (count() || n_bytes < 0 || n > SIZE_MAX / 2)
-		goto failed;
-	if (n >= MAP_FROM) {
-		block->n_mapped = (n + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-		block->bytes = map(block->n_mapped);
-		if (!block->bytes)
-			goto failed;
-		madvise(block->bytes, block->n_mapped, MADV_HUGEPAGE);
-	} else {
-		n = (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-		block->bytes = aligned_alloc(ALIGNMENT, n);
-		if (!block->bytes)
-			goto failed;
-		memset(block->bytes, 0, n);
-	}
-	atomic_fetch_add_explicit(&block_bytes, n_bytes, memory_order_relaxed);
-	return PAWL_OK;
-failed:
-	*block = (struct pawl_block){0};
-	return pawl_fail(
-		err, PAWL_OUT_OF_MEMORY, "%" PRId64 " bytes of memory could not be had", n_bytes);
+	return pawl_block_init_in(NULL, block, n_bytes, err);
 }
 
 void
 pawl_block_release(struct pawl_block *block)
 {
 	atomic_fetch_sub_explicit(&block_bytes, (int64_t)block->n_bytes, memory_order_relaxed);
-	if (block->n_mapped)
+	if (block->chunk)
+		chunk_unref(block->chunk);
+	else if (block->n_mapped)
 		munmap(block->bytes, block->n_mapped);
 	else
 		free(block->bytes);

@@ -22,15 +22,30 @@ char *pawl_memory_strdup(const char *text);
  */
 struct pawl_block {
 	void *bytes;
-	size_t n_bytes;  /* as asked for */
-	size_t n_mapped; /* 0: from the heap */
+	size_t n_bytes;           /* as asked for */
+	size_t n_mapped;          /* 0: from the heap or of a chunk */
+	struct pawl_chunk *chunk; /* of a region, NULL: none */
+};
+
+/*
+ * Blocks that live about as long, such as the weights of a model, side by side in chunks that ask for
+ * huge pages: matrices of less than a huge page would otherwise be read through small ones.  A chunk
+ * is unmapped when its region and all of its blocks are released, in any order.  A region belongs to one
+ * thread at a time, its blocks to any.
+ */
+struct pawl_region {
+	struct pawl_chunk *chunk; /* of the next block, NULL: none yet */
 };
 
 /* PAWL_OUT_OF_MEMORY names the size. */
 enum pawl_status pawl_block_init(struct pawl_block *block, int64_t n_bytes, struct pawl_error *err);
+/* The same from a region; NULL: none. */
+enum pawl_status pawl_block_init_in(struct pawl_region *region, struct pawl_block *block,
+	int64_t n_bytes, struct pawl_error *err);
 void pawl_block_release(struct pawl_block *block);
+void pawl_region_release(struct pawl_region *region);
 
-/* Bytes of all blocks there are, as asked for; a mapped one may take up to 2 MiB more. */
+/* Bytes of all blocks there are, as asked for; a mapped one or a region may take up to 2 MiB more. */
 int64_t pawl_memory_block_bytes(void);
 
 /* Allocations of this process so far. */

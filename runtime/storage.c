@@ -46,12 +46,19 @@ storage_make(const struct pawl_type *type, struct pawl_storage **out, struct paw
 enum pawl_status
 pawl_storage_new(const struct pawl_type *type, struct pawl_storage **out, struct pawl_error *err)
 {
+	return pawl_storage_new_in(NULL, type, out, err);
+}
+
+enum pawl_status
+pawl_storage_new_in(struct pawl_region *region, const struct pawl_type *type,
+	struct pawl_storage **out, struct pawl_error *err)
+{
 	struct pawl_storage *storage;
 	enum pawl_status status = storage_make(type, &storage, err);
 
 	if (status)
 		return status;
-	status = pawl_block_init(&storage->block, storage->n_bytes, err);
+	status = pawl_block_init_in(region, &storage->block, storage->n_bytes, err);
 	if (status) {
 		pawl_memory_free(storage);
 		return status;

@@ -44,6 +44,10 @@ struct pawl_storage {
 enum pawl_status pawl_storage_new(
 	const struct pawl_type *type, struct pawl_storage **out, struct pawl_error *err);
 
+/* The same from a region. */
+enum pawl_status pawl_storage_new_in(struct pawl_region *region, const struct pawl_type *type,
+	struct pawl_storage **out, struct pawl_error *err);
+
 /*
  * Memory of somebody else, which must hold n_bytes >= the bytes of the type (row-major rank-0 data
  * included) and outlive the storage; release (may be NULL) is told when it is no longer used.

@@ -20,7 +20,8 @@ struct pawl_weights {
 	atomic_int n_refs;
 	struct pawl_model_instance_id id;
 	struct pawl_weight_source source;
-	pthread_mutex_t lock; /* of entries and packed_bytes */
+	pthread_mutex_t lock; /* of what follows */
+	struct pawl_region region;
 	struct entry *entries;
 	int64_t packed_bytes;
 };
@@ -61,6 +62,7 @@ pawl_weights_unref(struct pawl_weights *weights)
 		pawl_memory_free(entry);
 		entry = next;
 	}
+	pawl_region_release(&weights->region);
 	pthread_mutex_destroy(&weights->lock);
 	pawl_memory_free(weights);
 }
@@ -128,9 +130,11 @@ pack_stripes(
 	}
 }
 
+/* region and source may be NULL. */
 static enum pawl_status
 pack(const struct pawl_storage *rows, const struct pawl_type *type, struct pawl_team *team,
-	const struct pawl_weight_source *source, struct pawl_storage **out, struct pawl_error *err)
+	struct pawl_region *region, const struct pawl_weight_source *source,
+	struct pawl_storage **out, struct pawl_error *err)
 {
 	struct packing packing = {.type = type, .rows = rows->bytes};
 	enum pawl_status status;
@@ -140,7 +144,7 @@ pack(const struct pawl_storage *rows, const struct pawl_type *type, struct pawl_
 		!pawl_type_same_dims(&rows->type, type) || pawl_storage_bytes(type) < 0)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "%s cannot be packed as %s",
 			pawl_dtype_name(rows->type.dtype), pawl_layout_name(type->layout));
-	status = pawl_storage_new(type, out, err);
+	status = pawl_storage_new_in(region, type, out, err);
 	if (status)
 		return status;
 	packing.dest = (*out)->bytes;
@@ -152,7 +156,7 @@ enum pawl_status
 pawl_storage_pack(const struct pawl_storage *rows, const struct pawl_type *type,
 	struct pawl_team *team, struct pawl_storage **out, struct pawl_error *err)
 {
-	return pack(rows, type, team, NULL, out, err);
+	return pack(rows, type, team, NULL, NULL, out, err);
 }
 
 static void
@@ -196,10 +200,11 @@ borrow(struct pawl_weights *weights, const char *name, const struct pawl_type *w
  * pages of the source that the kernel maps around them.
  */
 static enum pawl_status
-own(struct pawl_storage *rows, const struct pawl_weight_source *source, struct pawl_storage **out,
+own(struct pawl_weights *weights, struct pawl_storage *rows, struct pawl_storage **out,
 	struct pawl_error *err)
 {
-	enum pawl_status status = pawl_storage_new(&rows->type, out, err);
+	const struct pawl_weight_source *source = &weights->source;
+	enum pawl_status status = pawl_storage_new_in(&weights->region, &rows->type, out, err);
 
 	if (!status) {
 		memcpy((*out)->bytes, rows->bytes, (size_t)rows->n_bytes);
@@ -221,11 +226,11 @@ make(struct pawl_weights *weights, const char *name, const struct pawl_type *typ
 		return status;
 	if (type->layout == PAWL_LAYOUT_ROWS) {
 		if (type->rank == 1)
-			return own(rows, &weights->source, out, err);
+			return own(weights, rows, out, err);
 		*out = rows;
 		return PAWL_OK;
 	}
-	status = pack(rows, type, team, &weights->source, out, err);
+	status = pack(rows, type, team, &weights->region, &weights->source, out, err);
 	if (!status)
 		weights->packed_bytes += (*out)->n_bytes;
 	else if (err)

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static struct pawl_error err;
 
@@ -58,6 +59,62 @@ START_TEST(sizes_that_do_not_exist)
 	ck_assert_int_eq(pawl_storage_new(&symbolic, &storage, &err), PAWL_INVALID_ARGUMENT);
 	ck_assert_int_eq(pawl_storage_new(&unlikely, &storage, &err), PAWL_OUT_OF_MEMORY);
 	ck_assert_ptr_null(storage);
+}
+END_TEST
+
+/* Whether the page of an address is mapped. */
+static bool
+is_mapped(const void *bytes)
+{
+	unsigned char is_resident;
+	uintptr_t page = (uintptr_t)bytes / 4096 * 4096;
+
+	return mincore((void *)page, 4096, &is_resident) == 0;
+}
+
+START_TEST(regions)
+{
+	/* Two chunks, and a value that is a chunk of its own. */
+	static const int64_t sizes[] = {1, 63, 64, 65, 1 << 20, 20 << 20, 15 << 20, 40 << 20, 5};
+	enum { N = sizeof(sizes) / sizeof(sizes[0]) };
+	int64_t before = pawl_memory_block_bytes(), told = before;
+	struct pawl_region region = {NULL};
+	struct pawl_block blocks[N], other;
+	void *first;
+
+	for (int i = 0; i < N; i++) {
+		const char *bytes;
+
+		ck_assert_int_eq(pawl_block_init_in(&region, &blocks[i], sizes[i], &err), PAWL_OK);
+		ck_assert_uint_eq((uintptr_t)blocks[i].bytes % 64, 0);
+		bytes = blocks[i].bytes;
+		ck_assert(!bytes[0] && !bytes[sizes[i] - 1]);
+		memset(blocks[i].bytes, i + 1, (size_t)sizes[i]);
+		told += sizes[i];
+		ck_assert_int_eq(pawl_memory_block_bytes(), told);
+	}
+	for (int i = 0; i < N; i++) {
+		const char *bytes = blocks[i].bytes;
+
+		ck_assert(bytes[0] == i + 1 && bytes[sizes[i] - 1] == i + 1);
+	}
+	pawl_memory_fail_after(0);
+	ck_assert_int_eq(pawl_block_init_in(&region, &other, 8, &err), PAWL_OUT_OF_MEMORY);
+	pawl_memory_fail_after(-1);
+	ck_assert_int_eq(pawl_block_init_in(&region, &other, INT64_MAX / 8, &err), PAWL_OUT_OF_MEMORY);
+	ck_assert_int_eq(pawl_block_init_in(&region, &other, -1, &err), PAWL_OUT_OF_MEMORY);
+	ck_assert_int_eq(pawl_memory_block_bytes(), told);
+	/* The region goes first; a chunk stays for the last of its blocks. */
+	pawl_region_release(&region);
+	first = blocks[0].bytes;
+	for (int i = 0; i < N; i++) {
+		bool is_last = i == 5;
+
+		ck_assert(i > 5 || is_mapped(first));
+		pawl_block_release(&blocks[i]);
+		ck_assert(!is_last || !is_mapped(first));
+	}
+	ck_assert_int_eq(pawl_memory_block_bytes(), before);
 }
 END_TEST
 
@@ -239,6 +296,7 @@ pawl_storage_suite(void)
 
 	tcase_add_test(tcase, bytes_are_zeroed_and_aligned);
 	tcase_add_test(tcase, sizes_that_do_not_exist);
+	tcase_add_test(tcase, regions);
 	tcase_add_test(tcase, borrowed_memory);
 	tcase_add_test(tcase, overlap);
 	tcase_add_test(tcase, locations);
