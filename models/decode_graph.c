@@ -50,6 +50,16 @@ pawl_decode_add_inputs(struct pawl_graph *graph, const struct pawl_graph_request
 	out->block_table = data(graph, "block_table", PAWL_DTYPE_U32, 2, table);
 }
 
+void
+pawl_decode_add_window_rope(
+	struct pawl_graph *graph, int64_t rope_width, struct pawl_decode_inputs *in)
+{
+	const int64_t angles[] = {in->request->n_tokens, rope_width};
+
+	in->window_cos = data(graph, "window_cos", PAWL_DTYPE_F32, 2, angles);
+	in->window_sin = data(graph, "window_sin", PAWL_DTYPE_F32, 2, angles);
+}
+
 struct pawl_node *
 pawl_decode_cache(struct pawl_graph *graph, const struct pawl_decode_inputs *in, 
 	const struct pawl_decode_cache_spec *spec)

@@ -4,6 +4,8 @@
  *
  *	token_ids		data	u32[T]
  *	rope_cos, rope_sin	data	f32[T, width]	each pair's value twice
+ *	window_cos, window_sin	data	f32[T, width]	of layers with a window, where those turn
+ *							otherwise
  *	$attended_len		symbol	how many positions attention reads: the largest of a row, plus 1
  *
  * of one sequence (request->n_sequences = 0), at positions offset, offset + 1, ...:
@@ -31,6 +33,7 @@
 struct pawl_decode_inputs {
 	const struct pawl_graph_request *request;
 	struct pawl_node *ids, *cos, *sin;
+	struct pawl_node *window_cos, *window_sin; /* NULL: as all */
 	int32_t attended_len;
 	struct pawl_node *offset;                    /* NULL: several sequences */
 	struct pawl_node *write_index, *block_table; /* NULL: one */
@@ -40,6 +43,9 @@ struct pawl_decode_inputs {
 /* rope_width: of the tables, 0: none.  Errors stay in graph->error, as with all builders. */
 void pawl_decode_add_inputs(struct pawl_graph *graph, const struct pawl_graph_request *request,
 	int64_t rope_width, struct pawl_decode_inputs *out);
+/* Adds window_cos and window_sin of that width. */
+void pawl_decode_add_window_rope(
+	struct pawl_graph *graph, int64_t rope_width, struct pawl_decode_inputs *in);
 
 struct pawl_decode_cache_spec {
 	const char *which; /* "k", "v" */

@@ -5,7 +5,7 @@
 
 #include "ir/trig.h"
 #include "models/fingerprint.h"
-#include "models/llama_graph.h"
+#include "models/model_config.h"
 #include "models/tokenizer_gguf.h"
 
 enum { FOLIO_BYTES = 2 << 20 };
@@ -14,8 +14,9 @@ struct pawl_model {
 	struct pawl_gguf *gguf;
 	struct pawl_tokenizer *tokenizer;
 	struct pawl_weights *weights;
-	struct pawl_llama_config config;
-	double *frequencies; /* n_rot / 2, radians per position */
+	const struct pawl_model_family *family;
+	struct pawl_model_config config;
+	double *frequencies; /* n_rot / 2, radians per position; then those of window_layers */
 	struct pawl_model_source source;
 	struct pawl_model_info info;
 };
@@ -60,21 +61,42 @@ build_graph(void *ctx, const struct pawl_graph_request *request, struct pawl_gra
 {
 	const struct pawl_model *model = ctx;
 
-	return pawl_llama_graph(model->gguf, &model->config, request, out, err);
+	return model->family->graph(model->gguf, &model->config, request, out, err);
 }
 
+/* One value for each pair, spread to both of its elements. */
 static void
-fill_rope(void *ctx, int64_t position, int64_t width, float *cos, float *sin)
+fill_rope(const struct pawl_model *model, const double *frequencies, int64_t position,
+	int64_t width, float *cos, float *sin)
 {
-	const struct pawl_model *model = ctx;
-	int64_t i;
+	int64_t n = width / 2, i;
 
-	/* One value for each pair in the front halves, then spread to both elements, last pair first. */
-	pawl_rope_row(position, model->frequencies, width / 2, cos, sin);
-	for (i = width / 2 - 1; i >= 0; i--) {
+	pawl_rope_row(position, frequencies, n, cos, sin);
+	if (model->config.rope_pairs == PAWL_PAIRS_HALVES) {
+		memcpy(cos + n, cos, (size_t)n * sizeof(*cos));
+		memcpy(sin + n, sin, (size_t)n * sizeof(*sin));
+		return;
+	}
+	for (i = n - 1; i >= 0; i--) {
 		cos[2 * i] = cos[2 * i + 1] = cos[i];
 		sin[2 * i] = sin[2 * i + 1] = sin[i];
 	}
+}
+
+static void
+rope(void *ctx, int64_t position, int64_t width, float *cos, float *sin)
+{
+	const struct pawl_model *model = ctx;
+
+	fill_rope(model, model->frequencies, position, width, cos, sin);
+}
+
+static void
+window_rope(void *ctx, int64_t position, int64_t width, float *cos, float *sin)
+{
+	const struct pawl_model *model = ctx;
+
+	fill_rope(model, model->frequencies + model->config.n_rot / 2, position, width, cos, sin);
 }
 
 static uint64_t
@@ -86,16 +108,19 @@ fingerprint(void *ctx)
 static enum pawl_status
 make_frequencies(struct pawl_model *model, struct pawl_error *err)
 {
-	const struct pawl_llama_config *c = &model->config;
-	int64_t i;
+	const struct pawl_model_config *c = &model->config;
+	int64_t n = c->n_rot / 2, i;
 
-	model->frequencies = calloc((size_t)c->n_rot / 2 + 1, sizeof(double));
+	model->frequencies = calloc(2 * (size_t)n + 1, sizeof(double));
 	if (!model->frequencies)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for rotary frequencies");
-	for (i = 0; i < c->n_rot / 2; i++) {
+	for (i = 0; i < n; i++) {
 		double f = pawl_rope_frequency(c->rope_base, i, c->n_rot) / c->rope_scale;
 
 		model->frequencies[i] = c->rope_factors ? f / (double)c->rope_factors[i] : f;
+		if (c->window_rope_base != 0.0)
+			model->frequencies[n + i] =
+				pawl_rope_frequency(c->window_rope_base, i, c->n_rot);
 	}
 	return PAWL_OK;
 }
@@ -103,10 +128,10 @@ make_frequencies(struct pawl_model *model, struct pawl_error *err)
 static struct pawl_shape_key
 shape_key(const struct pawl_model *model)
 {
-	const struct pawl_llama_config *c = &model->config;
+	const struct pawl_model_config *c = &model->config;
 	struct pawl_shape_key key = PAWL_SHAPE_KEY_INIT;
 
-	pawl_shape_key_string(&key, "llama");
+	pawl_shape_key_string(&key, model->family->name);
 	pawl_shape_key_instance(&key, pawl_weights_id(model->weights));
 	pawl_shape_key_u64(&key, (uint64_t)c->n_layers);
 	pawl_shape_key_u64(&key, (uint64_t)c->n_heads);
@@ -116,44 +141,53 @@ shape_key(const struct pawl_model *model)
 	pawl_shape_key_u64(&key, (uint64_t)c->n_embd);
 	pawl_shape_key_u64(&key, (uint64_t)c->n_ff);
 	pawl_shape_key_u64(&key, (uint64_t)c->n_vocab);
+	pawl_shape_key_u64(&key, (uint64_t)c->window);
+	for (int i = 0; i < PAWL_MAX_WINDOW_LAYERS / 64; i++)
+		pawl_shape_key_u64(&key, c->window_layers.bits[i]);
 	pawl_shape_key_f64(&key, c->eps);
+	pawl_shape_key_f64(&key, c->attention_scale);
+	pawl_shape_key_f64(&key, c->embedding_scale);
+	pawl_shape_key_presence(&key, c->window_rope_base != 0.0);
 	pawl_shape_key_presence(&key, c->has_head);
 	return key;
+}
+
+static const char *
+describe_rope(const struct pawl_model_config *c)
+{
+	if (c->rope_pairs == PAWL_PAIRS_HALVES)
+		return c->rope_factors ? "halves, frequency factors" : "halves";
+	return c->rope_factors ? "adjacent pairs, frequency factors" : "adjacent pairs";
 }
 
 static void
 describe(struct pawl_model *model)
 {
-	const struct pawl_llama_config *c = &model->config;
+	const struct pawl_model_config *c = &model->config;
 
 	model->source = (struct pawl_model_source){.ctx = model, .weights = model->weights,
 		.shape_key = shape_key(model), .n_layers = (int32_t)c->n_layers,
 		.n_kv_heads = c->n_kv_heads, .head_dim = c->head_dim, .n_vocab = c->n_vocab,
-		.k_layout = PAWL_LAYOUT_K16, .rope_width = c->n_rot,
-		.rope_pairs = PAWL_PAIRS_ADJACENT, .build = build_graph, .rope = fill_rope,
+		.k_layout = PAWL_LAYOUT_K16, .window = c->window,
+		.window_layers = c->window_layers, .rope_width = c->n_rot,
+		.rope_pairs = c->rope_pairs, .build = build_graph, .rope = rope,
+		.window_rope = c->window_rope_base != 0.0 ? window_rope : NULL,
 		.fingerprint = fingerprint};
-	model->info = (struct pawl_model_info){.family = "llama", .n_layers = c->n_layers,
-		.n_embd = c->n_embd, .n_heads = c->n_heads, .n_kv_heads = c->n_kv_heads,
-		.head_dim = c->head_dim, .n_vocab = c->n_vocab, .n_ctx = c->n_ctx,
-		.has_head = c->has_head,
-		.rope = c->rope_factors ? "adjacent pairs, frequency factors" : "adjacent pairs"};
+	model->info = (struct pawl_model_info){.family = model->family->name,
+		.n_layers = c->n_layers, .n_embd = c->n_embd, .n_heads = c->n_heads,
+		.n_kv_heads = c->n_kv_heads, .head_dim = c->head_dim, .n_vocab = c->n_vocab,
+		.n_ctx = c->n_ctx, .has_head = c->has_head, .rope = describe_rope(c)};
 }
 
 static enum pawl_status
 load(struct pawl_model *model, const char *path, bool with_tokenizer, struct pawl_error *err)
 {
 	struct pawl_weight_source source = {.ctx = model, .find = find_weight, .drop = drop_weight};
-	struct pawl_gguf_string family;
 	enum pawl_status status = pawl_gguf_open(path, &model->gguf, err);
 
 	if (status == PAWL_OK)
-		status = pawl_gguf_need_string(model->gguf, "general.architecture", &family, err);
-	if (status == PAWL_OK && (family.n != 5 || memcmp(family.text, "llama", 5)))
-		return pawl_fail(err, PAWL_UNSUPPORTED,
-			"%s: general.architecture: '%.*s' is no family known here (llama is)", path,
-			(int)(family.n < 32 ? family.n : 32), family.text);
-	if (status == PAWL_OK)
-		status = pawl_llama_config_read(model->gguf, &model->config, err);
+		status = pawl_model_config_read(
+			model->gguf, &model->family, &model->config, err);
 	if (status == PAWL_OK && with_tokenizer)
 		status = pawl_tokenizer_from_gguf(model->gguf, &model->tokenizer, err);
 	if (status == PAWL_OK && with_tokenizer &&

@@ -10,10 +10,10 @@
 #include "runtime/model_source.h"
 
 struct pawl_model_info {
-	const char *family; /* "llama" */
+	const char *family; /* general.architecture */
 	int64_t n_layers, n_embd, n_heads, n_kv_heads, head_dim, n_vocab, n_ctx;
 	bool has_head;      /* output.weight; otherwise the embedding is the head too */
-	const char *rope;   /* "adjacent pairs", "adjacent pairs, frequency factors" */
+	const char *rope;   /* how elements are paired: "halves", "adjacent pairs, frequency factors" */
 };
 
 struct pawl_model;

@@ -10,6 +10,8 @@ enum data {
 	TOKEN_IDS,
 	ROPE_COS,
 	ROPE_SIN,
+	WINDOW_COS,
+	WINDOW_SIN,
 	MASK,
 	OFFSET,
 	POSITIONS,
@@ -22,6 +24,8 @@ static const char *const data_names[N_DATA] = {
 	[TOKEN_IDS] = "token_ids",
 	[ROPE_COS] = "rope_cos",
 	[ROPE_SIN] = "rope_sin",
+	[WINDOW_COS] = "window_cos",
+	[WINDOW_SIN] = "window_sin",
 	[MASK] = "mask",
 	[OFFSET] = "offset",
 	[POSITIONS] = "positions",
@@ -372,6 +376,8 @@ pawl_decode_session_realize(struct pawl_decode_session *s, const struct pawl_tok
 		[TOKEN_IDS] = data->token_ids,
 		[ROPE_COS] = data->rope_cos,
 		[ROPE_SIN] = data->rope_sin,
+		[WINDOW_COS] = data->window_cos,
+		[WINDOW_SIN] = data->window_sin,
 		[MASK] = data->mask,
 		[OFFSET] = data->offset,
 		[POSITIONS] = data->positions,
@@ -400,10 +406,22 @@ pawl_decode_session_output(const struct pawl_decode_session *s, int32_t i, struc
 	return pawl_bindings_output(s->bindings, i, type);
 }
 
+static int64_t
+row_length(const struct pawl_decode_session *s, enum data table)
+{
+	return s->data[table] < 0 ? 0 : pawl_type_row_length(&s->plan->types[s->data[table]]);
+}
+
 int64_t
 pawl_decode_session_rope_width(const struct pawl_decode_session *s)
 {
-	return s->data[ROPE_COS] < 0 ? 0 : pawl_type_row_length(&s->plan->types[s->data[ROPE_COS]]);
+	return row_length(s, ROPE_COS);
+}
+
+int64_t
+pawl_decode_session_window_rope_width(const struct pawl_decode_session *s)
+{
+	return row_length(s, WINDOW_COS);
 }
 
 const struct pawl_type *

@@ -4,6 +4,7 @@
  *
  * The plan's graph takes token data through data consts of these names, of constant shape:
  *   token_ids  u32 or i32 [seq]           rope_cos, rope_sin  f32 [seq, width]
+ *   window_cos, window_sin  f32 [seq, width]: of layers with a window, where those turn otherwise
  *   offset     i64 []                     mask  [seq, max_seq_len] or [1, 1, seq, max_seq_len]
  *   positions  i64 [seq]: offset, offset + 1, ...
  * each optional but token_ids; a plan over a cache in blocks has, in place of offset and mask,
@@ -28,7 +29,7 @@ struct pawl_decode_session;
 /* Host memory; read by one run.  A field without a const in the plan is ignored. */
 struct pawl_token_data {
 	const void *token_ids;
-	const float *rope_cos, *rope_sin;
+	const float *rope_cos, *rope_sin, *window_cos, *window_sin;
 	const void *mask;
 	const int64_t *offset;
 	const int64_t *positions, *write_index;
@@ -75,8 +76,9 @@ enum pawl_status pawl_decode_session_realize(struct pawl_decode_session *session
 const void *pawl_decode_session_output(
 	const struct pawl_decode_session *session, int32_t i, struct pawl_type *type);
 
-/* Width of the rope tables, 0 without; whether the plan has that const. */
+/* Width of the rope tables, 0 without; of window_cos and window_sin. */
 int64_t pawl_decode_session_rope_width(const struct pawl_decode_session *session);
+int64_t pawl_decode_session_window_rope_width(const struct pawl_decode_session *session);
 /* The type of the mask, NULL without one. */
 const struct pawl_type *pawl_decode_session_mask_type(const struct pawl_decode_session *session);
 

@@ -90,12 +90,14 @@ pawl_kv_block_write(
 }
 
 static void
-turn_keys(const struct pawl_storage *storage, int64_t first, int64_t n, enum pawl_pairs pairs,
-	int64_t width, const float *cos, const float *sin)
+turn_keys(const struct pawl_storage *storage, int64_t first, int64_t n,
+	const struct pawl_key_turn *turn, bool has_window)
 {
 	const struct pawl_type *type = &storage->type;
 	int64_t dims[PAWL_MAX_RANK], positions = type->dim[POSITION_AXIS].base, bytes;
 	struct pawl_tensor keys;
+	const float *cos = has_window ? turn->window_cos : turn->cos;
+	const float *sin = has_window ? turn->window_sin : turn->sin;
 	float x[PAWL_MAX_ROPE_WIDTH];
 
 	for (int i = 0; i < type->rank; i++)
@@ -105,22 +107,24 @@ turn_keys(const struct pawl_storage *storage, int64_t first, int64_t n, enum paw
 	keys.data = storage->bytes;
 	for (int64_t head = 0; head < dims[1]; head++)
 		for (int64_t p = first; p < first + n; p++) {
-			pawl_tensor_load_f32(&keys, head * positions + p, 0, width, x);
-			pawl_rope_vector(pairs == PAWL_PAIRS_ADJACENT, width, cos, sin, x);
-			pawl_tensor_store_f32(&keys, head * positions + p, 0, width, x);
+			pawl_tensor_load_f32(&keys, head * positions + p, 0, turn->width, x);
+			pawl_rope_vector(turn->pairs == PAWL_PAIRS_ADJACENT, turn->width, cos, sin,
+				x);
+			pawl_tensor_store_f32(&keys, head * positions + p, 0, turn->width, x);
 		}
 }
 
 void
 pawl_kv_block_shift(struct pawl_kv_cache *cache, int64_t block_size, int64_t from, int64_t to,
-	enum pawl_pairs pairs, int64_t width, const float *cos, const float *sin)
+	const struct pawl_key_turn *turn)
 {
 	uint32_t saved;
 
 	pawl_kv_block_copy_bytes(cache, block_size, from, to);
 	saved = pawl_fpenv_enter();
 	for (int32_t i = PAWL_KV_K; i < count_storages(cache); i += PAWL_N_KV_SLOTS)
-		turn_keys(storage_of(cache, i), to * block_size, block_size, pairs, width, cos,
-			sin);
+		turn_keys(storage_of(cache, i), to * block_size, block_size, turn,
+			turn->window_cos &&
+				pawl_layer_set_has(turn->window_layers, i / PAWL_N_KV_SLOTS));
 	pawl_fpenv_leave(saved);
 }

@@ -25,13 +25,22 @@ void pawl_kv_block_read(
 void pawl_kv_block_write(
 	struct pawl_kv_cache *cache, int64_t block_size, int64_t block, const void *in);
 
+/* Rows of the rope tables for the position that keys are turned by. */
+struct pawl_key_turn {
+	enum pawl_pairs pairs;
+	int64_t width; /* at most PAWL_MAX_ROPE_WIDTH */
+	const float *cos, *sin;
+	const float *window_cos, *window_sin; /* of window_layers, NULL: as all */
+	const struct pawl_layer_set *window_layers;
+};
+
 /*
- * As copy, for tokens that stand `shift` positions further on: V as it is, the first `width` elements
- * of each key turned by the rope of position `shift`, whose cos and sin are the tables' rows.
+ * As copy, for tokens that stand `shift` positions further on: V as it is, the first elements
+ * of each key turned by the rope of position `shift`.
  * Since the key was rounded when it was stored and is again, this is near what computing it there
- * would give, not equal.  f32, f16 and bf16 caches; width at most PAWL_MAX_ROPE_WIDTH.
+ * would give, not equal.  f32, f16 and bf16 caches.
  */
 void pawl_kv_block_shift(struct pawl_kv_cache *cache, int64_t block_size, int64_t from, int64_t to,
-	enum pawl_pairs pairs, int64_t width, const float *cos, const float *sin);
+	const struct pawl_key_turn *turn);
 
 #endif

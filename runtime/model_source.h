@@ -55,6 +55,8 @@ struct pawl_model_source {
 	/* Row of the rope tables for one position, `width` values each; NULL when the model has
 	 * none. */
 	void (*rope)(void *ctx, int64_t position, int64_t width, float *cos, float *sin);
+	/* The same for window_layers, NULL: they turn as all. */
+	void (*window_rope)(void *ctx, int64_t position, int64_t width, float *cos, float *sin);
 	/*
 	 * Over everything that the content of a cache depends on, the same in every process; NULL
 	 * when the source cannot tell.

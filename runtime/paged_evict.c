@@ -148,6 +148,12 @@ shift_blocks(struct pawl_paged_decoder *d, const struct pawl_kv_copy_info *info,
 {
 	int64_t width = d->source.rope_width;
 	float cos[PAWL_MAX_ROPE_WIDTH], sin[PAWL_MAX_ROPE_WIDTH];
+	float window_cos[PAWL_MAX_ROPE_WIDTH], window_sin[PAWL_MAX_ROPE_WIDTH];
+	struct pawl_key_turn turn = {.pairs = d->source.rope_pairs,
+		.width = width,
+		.cos = cos,
+		.sin = sin,
+		.window_layers = &d->source.window_layers};
 
 	if (!d->source.rope || width < 1 || width > PAWL_MAX_ROPE_WIDTH)
 		return pawl_fail(err, PAWL_UNSUPPORTED,
@@ -157,9 +163,14 @@ shift_blocks(struct pawl_paged_decoder *d, const struct pawl_kv_copy_info *info,
 			"keys of %s are not turned to another position: that would round them again",
 			pawl_dtype_name(d->options.kv_dtype));
 	d->source.rope(d->source.ctx, info->shift, width, cos, sin);
+	if (d->source.window_rope) {
+		d->source.window_rope(d->source.ctx, info->shift, width, window_cos, window_sin);
+		turn.window_cos = window_cos;
+		turn.window_sin = window_sin;
+	}
 	for (int64_t i = 0; i < info->n_blocks; i++)
 		pawl_kv_block_shift(d->cache, d->options.block_size, info->blocks[i].from,
-			info->blocks[i].to, d->source.rope_pairs, width, cos, sin);
+			info->blocks[i].to, &turn);
 	return PAWL_OK;
 }
 

@@ -251,7 +251,8 @@ build_session(struct pawl_session_set *set, struct pawl_kv_cache *cache,
 		pawl_inference_context_team(set->context), &held->session, err);
 	if (!status)
 		status = pawl_token_buffers_init(&held->buffers, held->session, err);
-	if (!status && held->buffers.rope_width && !set->source.rope)
+	if (!status && ((held->buffers.rope_width && !set->source.rope) ||
+			       (held->buffers.window_rope_width && !set->source.window_rope)))
 		status = pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"the graph has rope tables, the model source none");
 	if (status)

@@ -36,12 +36,17 @@ pawl_token_buffers_init(struct pawl_token_buffers *b, const struct pawl_decode_s
 	const struct pawl_type *mask = pawl_decode_session_mask_type(session);
 	const struct pawl_program *program = plan->program;
 	size_t n = (size_t)plan->key.seq, width = (size_t)pawl_decode_session_rope_width(session);
+	size_t window = (size_t)pawl_decode_session_window_rope_width(session);
 
-	*b = (struct pawl_token_buffers){.seq = plan->key.seq, .rope_width = (int64_t)width};
+	*b = (struct pawl_token_buffers){.seq = plan->key.seq,
+		.rope_width = (int64_t)width,
+		.window_rope_width = (int64_t)window};
 	b->ids = pawl_memory_zalloc(n, sizeof(*b->ids));
 	b->positions = pawl_memory_zalloc(n, sizeof(*b->positions));
 	b->cos = pawl_memory_zalloc(n * width, sizeof(*b->cos));
 	b->sin = pawl_memory_zalloc(n * width, sizeof(*b->sin));
+	b->window_cos = pawl_memory_zalloc(n * window, sizeof(*b->window_cos));
+	b->window_sin = pawl_memory_zalloc(n * window, sizeof(*b->window_sin));
 	if (mask) {
 		b->mask_type = *mask;
 		b->mask = pawl_memory_zalloc((size_t)pawl_storage_bytes(mask), 1);
@@ -53,7 +58,8 @@ pawl_token_buffers_init(struct pawl_token_buffers *b, const struct pawl_decode_s
 		b->block_table = pawl_memory_zalloc(
 			(size_t)(b->n_sequences * b->max_blocks), sizeof(*b->block_table));
 	}
-	if (!b->ids || !b->positions || !b->cos || !b->sin || (mask && !b->mask) ||
+	if (!b->ids || !b->positions || !b->cos || !b->sin || !b->window_cos || !b->window_sin ||
+		(mask && !b->mask) ||
 		(b->n_sequences && (!b->write_index || !b->block_table))) {
 		pawl_token_buffers_release(b);
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY,
@@ -72,6 +78,8 @@ pawl_token_buffers_release(struct pawl_token_buffers *b)
 	pawl_memory_free(b->write_index);
 	pawl_memory_free(b->positions);
 	pawl_memory_free(b->mask);
+	pawl_memory_free(b->window_sin);
+	pawl_memory_free(b->window_cos);
 	pawl_memory_free(b->sin);
 	pawl_memory_free(b->cos);
 	pawl_memory_free(b->ids);
@@ -99,6 +107,20 @@ fill_mask(struct pawl_token_buffers *b, int64_t position)
 		}
 }
 
+static void
+fill_rope(struct pawl_token_buffers *b, const struct pawl_model_source *source, int64_t row,
+	int64_t position)
+{
+	int64_t width = b->rope_width, window = b->window_rope_width;
+
+	if (width)
+		source->rope(
+			source->ctx, position, width, b->cos + row * width, b->sin + row * width);
+	if (window)
+		source->window_rope(source->ctx, position, window, b->window_cos + row * window,
+			b->window_sin + row * window);
+}
+
 enum pawl_status
 pawl_token_buffers_fill(struct pawl_token_buffers *b, const struct pawl_model_source *source,
 	const uint32_t *tokens, int64_t n, int64_t position, struct pawl_token_data *data,
@@ -109,9 +131,7 @@ pawl_token_buffers_fill(struct pawl_token_buffers *b, const struct pawl_model_so
 	for (int64_t i = 0; i < b->seq; i++) {
 		b->ids[i] = i < n ? tokens[i] : 0;
 		b->positions[i] = position + i;
-		if (b->rope_width)
-			source->rope(source->ctx, position + i, b->rope_width,
-				b->cos + i * b->rope_width, b->sin + i * b->rope_width);
+		fill_rope(b, source, i, position + i);
 	}
 	b->offset = position;
 	if (b->mask)
@@ -124,6 +144,8 @@ pawl_token_buffers_fill(struct pawl_token_buffers *b, const struct pawl_model_so
 	*data = (struct pawl_token_data){.token_ids = b->ids,
 		.rope_cos = b->cos,
 		.rope_sin = b->sin,
+		.window_cos = b->window_cos,
+		.window_sin = b->window_sin,
 		.mask = b->mask,
 		.offset = &b->offset,
 		.positions = b->positions};
@@ -144,13 +166,13 @@ pawl_token_buffers_fill_rows(struct pawl_token_buffers *b, const struct pawl_mod
 		b->write_index[i] = is_idle ? -1 : rows[i].write_index;
 		if (!is_idle && rows[i].position > longest)
 			longest = rows[i].position;
-		if (b->rope_width)
-			source->rope(source->ctx, is_idle ? 0 : rows[i].position, b->rope_width,
-				b->cos + i * b->rope_width, b->sin + i * b->rope_width);
+		fill_rope(b, source, i, is_idle ? 0 : rows[i].position);
 	}
 	*data = (struct pawl_token_data){.token_ids = b->ids,
 		.rope_cos = b->cos,
 		.rope_sin = b->sin,
+		.window_cos = b->window_cos,
+		.window_sin = b->window_sin,
 		.positions = b->positions,
 		.write_index = b->write_index,
 		.block_table = b->block_table};

@@ -14,9 +14,9 @@ enum pawl_status pawl_check_tokens(const struct pawl_model_source *source, const
 	int64_t n, struct pawl_error *err);
 
 struct pawl_token_buffers {
-	int64_t seq, rope_width;
+	int64_t seq, rope_width, window_rope_width;
 	uint32_t *ids;
-	float *cos, *sin;
+	float *cos, *sin, *window_cos, *window_sin;
 	struct pawl_type mask_type;
 	void *mask; /* NULL: the plan has none */
 	int64_t offset;

@@ -2,7 +2,7 @@
 
 #include "ir/print.h"
 #include "models/chat.h"
-#include "models/llama_config.h"
+#include "models/model_config.h"
 #include "models/tokenizer_gguf.h"
 #include "tools/options.h"
 
@@ -15,7 +15,8 @@ enum { SHOWN = 200, UNUSED_SHOWN = 8, COLUMN = 14 };
 struct info {
 	bool all;
 	struct pawl_gguf *gguf;
-	struct pawl_llama_config config;
+	const struct pawl_model_family *family;
+	struct pawl_model_config config;
 	struct pawl_tokenizer *tokenizer; /* NULL: none that is understood */
 	struct pawl_chat chat;
 	struct pawl_text template;
@@ -39,7 +40,8 @@ look(struct info *info, const char *path, struct pawl_error *err)
 
 	if (!status)
 		status = unless_declined(
-			pawl_llama_config_read(info->gguf, &info->config, &info->config_error),
+			pawl_model_config_read(
+				info->gguf, &info->family, &info->config, &info->config_error),
 			&info->config_error, err);
 	if (status || !pawl_gguf_find(info->gguf, "tokenizer.ggml.model"))
 		return status;
@@ -85,9 +87,23 @@ print_real(const char *before, double value)
 }
 
 static void
+print_windows(const struct pawl_model_config *c)
+{
+	int64_t n = 0;
+
+	for (int64_t i = 0; i < c->n_layers; i++)
+		n += pawl_layer_set_has(&c->window_layers, i);
+	label("window");
+	printf("%" PRId64 " tokens in %" PRId64 " layers", c->window, n);
+	if (c->window_rope_base != 0.0)
+		print_real(", rope base ", c->window_rope_base);
+	printf("\n");
+}
+
+static void
 print_config(const struct info *info)
 {
-	const struct pawl_llama_config *c = &info->config;
+	const struct pawl_model_config *c = &info->config;
 
 	if (info->config_error.status) {
 		label("runs");
@@ -107,6 +123,8 @@ print_config(const struct info *info)
 	print_real(", base ", c->rope_base);
 	print_real(", scale ", c->rope_scale);
 	printf("%s\n", c->rope_factors ? ", frequency factors from the file" : "");
+	if (c->window)
+		print_windows(c);
 	label("norm");
 	print_real("rms, eps ", c->eps);
 	printf("\n");

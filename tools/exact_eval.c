@@ -83,12 +83,10 @@ release(struct exact *x)
 }
 
 static void *
-memory_of(const struct exact *x, const char *name, struct pawl_type *type)
+memory_of(const struct exact *x, const char *name)
 {
 	const struct pawl_node *node = pawl_graph_find(x->graph, name);
 
-	if (node && type)
-		*type = node->type;
 	return node ? x->memory[node->id] : NULL;
 }
 
@@ -96,20 +94,22 @@ memory_of(const struct exact *x, const char *name, struct pawl_type *type)
 static enum pawl_status
 fill(struct exact *x, const uint32_t *tokens, int64_t n, int64_t position, struct pawl_error *err)
 {
-	uint32_t *ids = memory_of(x, "token_ids", NULL);
-	int64_t *offset = memory_of(x, "offset", NULL);
-	struct pawl_type type;
-	float *cos = memory_of(x, "rope_cos", &type), *sin = memory_of(x, "rope_sin", NULL);
+	uint32_t *ids = memory_of(x, "token_ids");
+	int64_t *offset = memory_of(x, "offset");
+	float *cos = memory_of(x, "rope_cos"), *sin = memory_of(x, "rope_sin");
+	float *window_cos = memory_of(x, "window_cos"), *window_sin = memory_of(x, "window_sin");
+	int64_t width = x->source->rope_width;
 
 	if (!ids || !offset || !cos || !sin)
 		return pawl_fail(err, PAWL_INTERNAL, "the model's graph lacks token data");
 	*offset = position;
 	for (int64_t i = 0; i < x->chunk; i++) {
-		int64_t width = pawl_type_row_length(&type);
-
 		ids[i] = i < n ? tokens[i] : 0;
 		x->source->rope(
 			x->source->ctx, position + i, width, cos + i * width, sin + i * width);
+		if (window_cos && window_sin)
+			x->source->window_rope(x->source->ctx, position + i, width,
+				window_cos + i * width, window_sin + i * width);
 	}
 	return pawl_interp_set_symbol(x->interp, "attended_len", position + x->chunk, err);
 }
