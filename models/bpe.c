@@ -10,15 +10,6 @@ struct pawl_bpe_symbol {
 	uint32_t previous, next;
 };
 
-/*
- * A merge that was possible when it was queued.  Symbols only grow, so it still is exactly when
- * both ids still stand there.
- */
-struct pawl_bpe_candidate {
-	uint64_t order; /* rank << 32 | index of the left symbol */
-	const struct pawl_bpe_merge *merge;
-};
-
 static int
 compare_merges(const void *a, const void *b)
 {
@@ -135,40 +126,6 @@ reserve(struct pawl_bpe_scratch *scratch, size_t n, struct pawl_error *err)
 }
 
 static void
-heap_add(struct pawl_bpe_candidate *heap, size_t *n, struct pawl_bpe_candidate candidate)
-{
-	size_t i = (*n)++;
-
-	while (i > 0 && heap[(i - 1) / 2].order > candidate.order) {
-		heap[i] = heap[(i - 1) / 2];
-		i = (i - 1) / 2;
-	}
-	heap[i] = candidate;
-}
-
-static struct pawl_bpe_candidate
-heap_take(struct pawl_bpe_candidate *heap, size_t *n)
-{
-	struct pawl_bpe_candidate top = heap[0], last = heap[--*n];
-	size_t i = 0;
-
-	for (;;) {
-		size_t child = 2 * i + 1;
-
-		if (child >= *n)
-			break;
-		if (child + 1 < *n && heap[child + 1].order < heap[child].order)
-			child++;
-		if (heap[child].order >= last.order)
-			break;
-		heap[i] = heap[child];
-		i = child;
-	}
-	heap[i] = last;
-	return top;
-}
-
-static void
 queue_pair(const struct pawl_bpe *bpe, const struct pawl_bpe_scratch *scratch, uint32_t left,
 	size_t *n_heap)
 {
@@ -179,10 +136,15 @@ queue_pair(const struct pawl_bpe *bpe, const struct pawl_bpe_scratch *scratch, u
 		return;
 	merge = find_merge(bpe, symbols[left].id, symbols[symbols[left].next].id);
 	if (merge)
-		heap_add(scratch->heap, n_heap,
-			(struct pawl_bpe_candidate){(uint64_t)merge->rank << 32 | left, merge});
+		pawl_merge_heap_add(scratch->heap, n_heap,
+			(struct pawl_merge_candidate){(uint64_t)merge->rank << 32 | left,
+				(size_t)(merge - bpe->merges)});
 }
 
+/*
+ * Symbols only grow, so a merge that was possible when it was queued still is exactly when both ids
+ * still stand there.
+ */
 static void
 merge_symbols(const struct pawl_bpe *bpe, struct pawl_bpe_scratch *scratch, size_t n)
 {
@@ -192,14 +154,15 @@ merge_symbols(const struct pawl_bpe *bpe, struct pawl_bpe_scratch *scratch, size
 	for (uint32_t i = 0; i < n; i++)
 		queue_pair(bpe, scratch, i, &n_heap);
 	while (n_heap) {
-		struct pawl_bpe_candidate best = heap_take(scratch->heap, &n_heap);
+		struct pawl_merge_candidate best = pawl_merge_heap_take(scratch->heap, &n_heap);
+		const struct pawl_bpe_merge *merge = &bpe->merges[best.what];
 		uint32_t left = (uint32_t)best.order;
 		uint32_t right = symbols[left].next;
 
-		if (symbols[left].id != best.merge->left || right == NO_SYMBOL ||
-			symbols[right].id != best.merge->right)
+		if (symbols[left].id != merge->left || right == NO_SYMBOL ||
+			symbols[right].id != merge->right)
 			continue;
-		symbols[left].id = best.merge->result;
+		symbols[left].id = merge->result;
 		symbols[left].next = symbols[right].next;
 		if (symbols[right].next != NO_SYMBOL)
 			symbols[symbols[right].next].previous = left;

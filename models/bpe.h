@@ -10,6 +10,7 @@
 
 #include "ir/arena.h"
 #include "ir/status.h"
+#include "models/merge_heap.h"
 #include "models/token_list.h"
 
 #include <stddef.h>
@@ -37,7 +38,7 @@ enum pawl_status pawl_bpe_init(struct pawl_bpe *bpe, struct pawl_arena *arena,
 
 struct pawl_bpe_scratch {
 	struct pawl_bpe_symbol *symbols;
-	struct pawl_bpe_candidate *heap;
+	struct pawl_merge_candidate *heap;
 	size_t capacity;
 };
 

@@ -99,6 +99,11 @@ pawl_tokenizer_decode(const struct pawl_tokenizer *tokenizer, const int32_t *ids
 
 		if (!control && pawl_tokenizer_is_control(tokenizer, ids[i]))
 			continue;
+		if (out == *text && tokenizer->adds_space && piece.n && *piece.bytes == ' ') {
+			piece.bytes++;
+			piece.n--;
+			--*n_text;
+		}
 		memcpy(out, piece.bytes, piece.n);
 		out += piece.n;
 	}
@@ -112,6 +117,7 @@ struct encoder {
 	struct pawl_token_list *list;
 	struct pawl_word_list words;
 	struct pawl_bpe_scratch scratch;
+	struct pawl_sentencepiece_scratch pieces;
 	char *written; /* a whole word in the vocabulary's alphabet, or NULL: not looked for */
 };
 
@@ -143,9 +149,14 @@ encode_word(struct encoder *encoder, const char *word, size_t n, struct pawl_err
 static enum pawl_status
 encode_plain(struct encoder *encoder, const char *text, size_t n, struct pawl_error *err)
 {
-	enum pawl_status status = pawl_pretokenizer_split(
-		encoder->tokenizer->pretokenizer, text, n, &encoder->words, err);
+	const struct pawl_tokenizer *tokenizer = encoder->tokenizer;
+	enum pawl_status status;
 	size_t start = 0;
+
+	if (tokenizer->has_scores)
+		return pawl_sentencepiece_encode(&tokenizer->sentencepiece, &encoder->pieces, text,
+			n, tokenizer->adds_space, encoder->list, err);
+	status = pawl_pretokenizer_split(tokenizer->pretokenizer, text, n, &encoder->words, err);
 
 	for (size_t i = 0; i < encoder->words.n && !status; i++) {
 		size_t end = encoder->words.ends[i];
@@ -165,7 +176,9 @@ encoder_init(struct encoder *encoder, const struct pawl_tokenizer *tokenizer,
 	encoder->written = NULL;
 	pawl_word_list_init(&encoder->words);
 	pawl_bpe_scratch_init(&encoder->scratch);
-	if (!pawl_pretokenizer_takes_whole_words(tokenizer->pretokenizer))
+	pawl_sentencepiece_scratch_init(&encoder->pieces);
+	if (tokenizer->has_scores ||
+		!pawl_pretokenizer_takes_whole_words(tokenizer->pretokenizer))
 		return PAWL_OK;
 	encoder->written = malloc(2 * tokenizer->longest_text + 1);
 	if (!encoder->written)
@@ -179,6 +192,7 @@ encoder_release(struct encoder *encoder)
 	free(encoder->written);
 	pawl_word_list_release(&encoder->words);
 	pawl_bpe_scratch_release(&encoder->scratch);
+	pawl_sentencepiece_scratch_release(&encoder->pieces);
 }
 
 static enum pawl_status

@@ -1,5 +1,5 @@
 /*
- * Byte-level BPE: text to token ids and back.
+ * Text to token ids and back, by byte-level BPE or a SentencePiece vocabulary with scores.
  *
  * A tokenizer is made from a vocabulary in memory (models/tokenizer_gguf.h takes it from a GGUF
  * file), copies what it keeps, is immutable from then on and may be shared by threads.
@@ -28,16 +28,19 @@ enum pawl_token_type {
 
 /* A vocabulary as a file holds it, nothing of it checked.  Errors call its parts by GGUF keys. */
 struct pawl_vocab_source {
-	struct pawl_text model; /* tokenizer.ggml.model: "gpt2" is byte-level BPE */
-	struct pawl_text pre;   /* tokenizer.ggml.pre */
+	/* tokenizer.ggml.model: "gpt2" is byte-level BPE, "llama" SentencePiece with scores. */
+	struct pawl_text model;
+	struct pawl_text pre; /* tokenizer.ggml.pre, of byte-level BPE */
 	const struct pawl_text *tokens;
 	size_t n_tokens;
 	const int32_t *token_types; /* NULL: all are normal */
 	size_t n_token_types;
-	const struct pawl_text *merges; /* "left right", best first */
+	const struct pawl_text *merges; /* "left right", best first; of byte-level BPE */
 	size_t n_merges;
+	const float *scores; /* n_scores = n_tokens; of SentencePiece */
+	size_t n_scores;
 	int64_t bos, eos, eot, unknown, padding; /* token ids; -1: not given */
-	int add_bos;                             /* 0, 1, or -1: not given */
+	int add_bos, add_space_prefix;           /* 0, 1, or -1: not given */
 };
 
 /* Sets everything to absent. */
@@ -50,7 +53,7 @@ struct pawl_tokenizer;
 
 /*
  * INVALID_FILE for a vocabulary that contradicts itself, UNSUPPORTED for a model or pre-tokenizer
- * not known here.  *out is NULL on failure.  The source may go afterwards.
+ * not known here and scores without tokens for all bytes.  *out is NULL on failure.  The source may go afterwards.
  */
 enum pawl_status pawl_tokenizer_new(const struct pawl_vocab_source *source,
 	struct pawl_tokenizer **out, struct pawl_error *err);
@@ -83,7 +86,7 @@ bool pawl_tokenizer_piece(
 
 /*
  * Joins the pieces of n ids into *text (malloc, the caller frees), *n_text bytes and a zero after
- * them.  INVALID_ARGUMENT, naming the index, for an id outside of the vocabulary; *text is NULL
+ * them; a space that encoding puts in front of a text is taken away again.  INVALID_ARGUMENT, naming the index, for an id outside of the vocabulary; *text is NULL
  * then.  control: whether control tokens are printed.
  */
 enum pawl_status pawl_tokenizer_decode(const struct pawl_tokenizer *tokenizer, const int32_t *ids,

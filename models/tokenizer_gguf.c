@@ -1,6 +1,7 @@
 #include "models/tokenizer_gguf.h"
 
 #include "ir/arena.h"
+#include "models/vocab.h"
 
 #include <string.h>
 
@@ -70,30 +71,64 @@ get_ids(const struct pawl_gguf *gguf, struct pawl_vocab_source *source, struct p
 }
 
 static enum pawl_status
-get_vocab(const struct pawl_gguf *gguf, struct pawl_arena *arena, struct pawl_vocab_source *source,
-	struct pawl_error *err)
+get_merges(const struct pawl_gguf *gguf, struct pawl_arena *arena,
+	struct pawl_vocab_source *source, struct pawl_error *err)
 {
 	struct pawl_gguf_string pre;
-	bool add_bos;
 	enum pawl_status status = pawl_gguf_need_string(gguf, KEY("pre"), &pre, err);
 
 	if (status)
 		return status;
 	source->pre = (struct pawl_text){pre.text, pre.n};
+	return get_texts(gguf, KEY("merges"), arena, &source->merges, &source->n_merges, err);
+}
+
+static enum pawl_status
+get_scores(const struct pawl_gguf *gguf, struct pawl_arena *arena,
+	struct pawl_vocab_source *source, struct pawl_error *err)
+{
+	if (!pawl_gguf_find(gguf, KEY("scores")))
+		return pawl_gguf_refuse(
+			gguf, KEY("scores"), err, "is missing (wanted array of f32)");
+	return pawl_gguf_get_f32s(
+		gguf, KEY("scores"), arena, &source->scores, &source->n_scores, err);
+}
+
+/* *choice stays when the key is missing. */
+static enum pawl_status
+get_choice(const struct pawl_gguf *gguf, const char *key, int *choice, struct pawl_error *err)
+{
+	bool value;
+	enum pawl_status status;
+
+	if (!pawl_gguf_find(gguf, key))
+		return PAWL_OK;
+	status = pawl_gguf_need_bool(gguf, key, &value, err);
+	if (!status)
+		*choice = value;
+	return status;
+}
+
+static enum pawl_status
+get_vocab(const struct pawl_gguf *gguf, struct pawl_arena *arena, struct pawl_vocab_source *source,
+	struct pawl_error *err)
+{
+	enum pawl_status status;
+
 	status = get_texts(gguf, KEY("tokens"), arena, &source->tokens, &source->n_tokens, err);
 	if (!status)
-		status = get_texts(
-			gguf, KEY("merges"), arena, &source->merges, &source->n_merges, err);
+		status = (pawl_vocab_has_scores(source->model) ? get_scores : get_merges)(
+			gguf, arena, source, err);
 	if (!status)
 		status = pawl_gguf_get_i32s(gguf, KEY("token_type"), arena, &source->token_types,
 			&source->n_token_types, err);
 	if (!status)
 		status = get_ids(gguf, source, err);
-	if (status || !pawl_gguf_find(gguf, KEY("add_bos_token")))
-		return status;
-	status = pawl_gguf_need_bool(gguf, KEY("add_bos_token"), &add_bos, err);
 	if (!status)
-		source->add_bos = add_bos;
+		status = get_choice(gguf, KEY("add_bos_token"), &source->add_bos, err);
+	if (!status)
+		status = get_choice(
+			gguf, KEY("add_space_prefix"), &source->add_space_prefix, err);
 	return status;
 }
 

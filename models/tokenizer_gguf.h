@@ -7,9 +7,9 @@
 
 /*
  * Errors name the file and the key.  The tokenizer does not need the reader afterwards.
- * Keys: tokenizer.ggml.model, .pre, .tokens, .merges, .token_type, .bos_token_id, .eos_token_id,
- * .eot_token_id, .unknown_token_id, .padding_token_id, .add_bos_token; the first four must be
- * there.
+ * Keys: tokenizer.ggml.model, .tokens, of model gpt2 .pre and .merges, of llama .scores: these must
+ * be there; .token_type, .bos_token_id, .eos_token_id, .eot_token_id, .unknown_token_id,
+ * .padding_token_id, .add_bos_token, .add_space_prefix.
  */
 enum pawl_status pawl_tokenizer_from_gguf(
 	const struct pawl_gguf *gguf, struct pawl_tokenizer **out, struct pawl_error *err);

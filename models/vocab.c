@@ -3,6 +3,7 @@
 #include "models/byte_level.h"
 #include "models/utf8.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,13 +41,19 @@ pawl_vocab_source_init(struct pawl_vocab_source *source)
 {
 	memset(source, 0, sizeof(*source));
 	source->bos = source->eos = source->eot = source->unknown = source->padding = -1;
-	source->add_bos = -1;
+	source->add_bos = source->add_space_prefix = -1;
 }
 
 bool
 pawl_tokenizer_knows(struct pawl_text model)
 {
-	return pawl_text_is(model, "gpt2");
+	return pawl_text_is(model, "gpt2") || pawl_vocab_has_scores(model);
+}
+
+bool
+pawl_vocab_has_scores(struct pawl_text model)
+{
+	return pawl_text_is(model, "llama");
 }
 
 static enum pawl_status
@@ -57,7 +64,8 @@ check_source(const struct pawl_vocab_source *source, struct pawl_error *err)
 
 		pawl_text_show(source->model, shown, sizeof(shown));
 		return pawl_fail(err, PAWL_UNSUPPORTED,
-			"tokenizer.ggml.model is '%s'; only 'gpt2' (byte-level BPE) is known",
+			"tokenizer.ggml.model is '%s'; known are 'gpt2' (byte-level BPE) and "
+			"'llama' (SentencePiece)",
 			shown);
 	}
 	if (source->n_tokens == 0 || source->n_tokens > INT32_MAX)
@@ -67,6 +75,10 @@ check_source(const struct pawl_vocab_source *source, struct pawl_error *err)
 		return pawl_fail(err, PAWL_INVALID_FILE,
 			"tokenizer.ggml.token_type has %zu elements, tokenizer.ggml.tokens %zu",
 			source->n_token_types, source->n_tokens);
+	if (pawl_vocab_has_scores(source->model) && source->n_scores != source->n_tokens)
+		return pawl_fail(err, PAWL_INVALID_FILE,
+			"tokenizer.ggml.scores has %zu elements, tokenizer.ggml.tokens %zu",
+			source->n_scores, source->n_tokens);
 	if (source->n_merges > UINT32_MAX)
 		return pawl_fail(err, PAWL_INVALID_FILE, "tokenizer.ggml.merges has %zu elements",
 			source->n_merges);
@@ -113,8 +125,10 @@ take_ids(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *sourc
 	tokenizer->eos = (int32_t)source->eos;
 	tokenizer->wants_bos =
 		source->bos >= 0 &&
-		(source->add_bos < 0 ? pawl_pretokenizer_adds_bos(tokenizer->pretokenizer)
+		(source->add_bos < 0 ? tokenizer->has_scores || pawl_pretokenizer_adds_bos(
+								     tokenizer->pretokenizer)
 				     : source->add_bos);
+	tokenizer->adds_space = tokenizer->has_scores && source->add_space_prefix;
 	return PAWL_OK;
 }
 
@@ -276,7 +290,9 @@ make_pieces(struct pawl_tokenizer *tokenizer, struct pawl_error *err)
 			bytes[0] = (char)byte;
 			pieces[i].n = 1;
 		} else {
-			pieces[i].n = pawl_byte_level_decode(text.bytes, text.n, bytes);
+			pieces[i].n = (tokenizer->has_scores ? pawl_sentencepiece_decode
+							     : pawl_byte_level_decode)(
+				text.bytes, text.n, bytes);
 		}
 		bytes += pieces[i].n;
 	}
@@ -310,87 +326,49 @@ make_specials(struct pawl_tokenizer *tokenizer, struct pawl_error *err)
 	return status;
 }
 
-/* Finds the three tokens of a merge. */
+/* A byte token is found by its byte, not by its text. */
 static enum pawl_status
-read_merge(const struct pawl_tokenizer *tokenizer, struct pawl_text text, size_t rank, char *joined,
-	struct pawl_bpe_merge *merge, struct pawl_error *err)
+find_bytes(struct pawl_tokenizer *tokenizer, struct pawl_error *err)
 {
-	const char *space = text.n > 1 ? memchr(text.bytes + 1, ' ', text.n - 1) : NULL;
-	const char *end = text.bytes + text.n;
-	size_t n_left, n_right;
+	int32_t *ids = tokenizer->sentencepiece.byte_ids;
 
-	if (!space || space + 1 == end)
-		return pawl_fail(err, PAWL_INVALID_FILE,
-			"tokenizer.ggml.merges[%zu] is not two tokens with a space between", rank);
-	n_left = (size_t)(space - text.bytes);
-	n_right = (size_t)(end - space - 1);
-	memcpy(joined, text.bytes, n_left);
-	memcpy(joined + n_left, space + 1, n_right);
-	merge->left = pawl_token_index_find(&tokenizer->index, text.bytes, n_left);
-	merge->right = pawl_token_index_find(&tokenizer->index, space + 1, n_right);
-	merge->result = pawl_token_index_find(&tokenizer->index, joined, n_left + n_right);
-	merge->rank = (uint32_t)rank;
-	if (merge->left < 0 || merge->right < 0 || merge->result < 0)
-		return pawl_fail(err, PAWL_INVALID_FILE,
-			"tokenizer.ggml.merges[%zu]: its %s is not in tokenizer.ggml.tokens", rank,
-			merge->left < 0    ? "left part"
-			: merge->right < 0 ? "right part"
-					   : "result");
+	for (int i = 0; i < 256; i++)
+		ids[i] = -1;
+	for (size_t i = 0; i < tokenizer->n_tokens; i++) {
+		if (tokenizer->flags[i] & PAWL_TOKEN_IS_BYTE)
+			ids[byte_token_value(tokenizer->texts[i])] = (int32_t)i;
+	}
+	for (int i = 0; i < 256; i++) {
+		if (ids[i] < 0)
+			return pawl_fail(err, PAWL_UNSUPPORTED,
+				"tokenizer.ggml.tokens has no byte token <0x%02X>; vocabularies "
+				"without byte fallback are not supported",
+				(unsigned int)i);
+	}
 	return PAWL_OK;
 }
 
-/* Merges that touch tokens which no word may turn into are left out. */
 static enum pawl_status
-read_merges(const struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *source,
-	struct pawl_bpe_merge *merges, size_t *n_merges, struct pawl_error *err)
-{
-	enum pawl_status status = PAWL_OK;
-	size_t longest = 0;
-	char *joined;
-
-	for (size_t i = 0; i < source->n_merges; i++)
-		longest = source->merges[i].n > longest ? source->merges[i].n : longest;
-	joined = malloc(longest + 1);
-	if (!joined)
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory to read merges");
-	*n_merges = 0;
-	for (size_t i = 0; i < source->n_merges && !status; i++) {
-		struct pawl_bpe_merge *merge = &merges[*n_merges];
-
-		status = read_merge(tokenizer, source->merges[i], i, joined, merge, err);
-		if (!status && pawl_token_comes_from_words(tokenizer, merge->left) &&
-			pawl_token_comes_from_words(tokenizer, merge->right) &&
-			pawl_token_comes_from_words(tokenizer, merge->result))
-			++*n_merges;
-	}
-	free(joined);
-	return status;
-}
-
-static enum pawl_status
-make_bpe(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *source,
+make_scores(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *source,
 	struct pawl_error *err)
 {
-	size_t n = source->n_merges;
-	struct pawl_bpe_merge *merges =
-		pawl_arena_alloc(&tokenizer->arena, n ? n : 1, sizeof(*merges));
-	int32_t byte_ids[256];
-	enum pawl_status status;
+	const int other = PAWL_TOKEN_IS_CONTROL | PAWL_TOKEN_IS_CUT_ALWAYS | PAWL_TOKEN_IS_BYTE;
+	uint32_t *ranks = pawl_arena_alloc(&tokenizer->arena, source->n_tokens, sizeof(*ranks));
 
-	if (!merges)
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %zu merges", n);
-	for (int i = 0; i < 256; i++) {
-		char code[4];
-		int k = pawl_utf8_put(pawl_byte_level_code((unsigned char)i), code);
-		int32_t id = pawl_token_index_find(&tokenizer->index, code, (size_t)k);
-
-		byte_ids[i] = id >= 0 && pawl_token_comes_from_words(tokenizer, id) ? id : -1;
+	if (!ranks)
+		return pawl_fail(
+			err, PAWL_OUT_OF_MEMORY, "no memory for %zu scores", source->n_scores);
+	for (size_t i = 0; i < source->n_tokens; i++) {
+		if (!isfinite(source->scores[i]))
+			return pawl_fail(err, PAWL_INVALID_FILE,
+				"tokenizer.ggml.scores[%zu] is no finite number", i);
+		ranks[i] = tokenizer->flags[i] & other ? PAWL_SENTENCEPIECE_NEVER
+						       : pawl_sentencepiece_rank(source->scores[i]);
 	}
-	status = read_merges(tokenizer, source, merges, &n, err);
-	if (status)
-		return status;
-	return pawl_bpe_init(
-		&tokenizer->bpe, &tokenizer->arena, byte_ids, merges, n, tokenizer->n_tokens, err);
+	tokenizer->sentencepiece.index = &tokenizer->index;
+	tokenizer->sentencepiece.ranks = ranks;
+	tokenizer->sentencepiece.longest = tokenizer->longest_text;
+	return find_bytes(tokenizer, err);
 }
 
 static enum pawl_status
@@ -399,7 +377,8 @@ fill(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *source,
 {
 	enum pawl_status status = check_source(source, err);
 
-	if (!status)
+	tokenizer->has_scores = pawl_vocab_has_scores(source->model);
+	if (!status && !tokenizer->has_scores)
 		status = pawl_pretokenizer_new(source->pre, &tokenizer->pretokenizer, err);
 	if (!status)
 		status = take_ids(tokenizer, source, err);
@@ -412,7 +391,8 @@ fill(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *source,
 	if (!status)
 		status = make_specials(tokenizer, err);
 	if (!status)
-		status = make_bpe(tokenizer, source, err);
+		status = (tokenizer->has_scores ? make_scores : pawl_vocab_make_merges)(
+			tokenizer, source, err);
 	return status;
 }
 

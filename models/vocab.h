@@ -8,6 +8,7 @@
 #include "ir/arena.h"
 #include "models/bpe.h"
 #include "models/pretokenize.h"
+#include "models/sentencepiece.h"
 #include "models/special_tokens.h"
 #include "models/token_index.h"
 #include "models/tokenizer.h"
@@ -28,13 +29,23 @@ struct pawl_tokenizer {
 	unsigned char *flags;           /* enum pawl_token_flags */
 	struct pawl_token_index index;
 	struct pawl_special_tokens specials;
-	struct pawl_bpe bpe;
-	struct pawl_pretokenizer *pretokenizer;
+	bool has_scores;                         /* SentencePiece, else byte-level BPE */
+	bool adds_space;                         /* in front of a text, with scores only */
+	struct pawl_sentencepiece sentencepiece; /* with scores */
+	struct pawl_bpe bpe;                     /* without */
+	struct pawl_pretokenizer *pretokenizer;  /* without, else NULL */
 	const int32_t *eog;
 	size_t n_eog;
 	int32_t bos, eos;
 	bool wants_bos;
 };
+
+/* Whether vocabularies of this tokenizer.ggml.model merge by scores. */
+bool pawl_vocab_has_scores(struct pawl_text model);
+
+/* Reads the merges, the tokens being there. */
+enum pawl_status pawl_vocab_make_merges(struct pawl_tokenizer *tokenizer,
+	const struct pawl_vocab_source *source, struct pawl_error *err);
 
 /*
  * Whether merging, or taking a word as a whole, may give this token.  User-defined tokens are

@@ -4,6 +4,7 @@
 #include "tests/gguf_build.h"
 #include "tests/suites.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,11 +139,63 @@ START_TEST(other_models_are_named)
 {
 	struct pawl_gguf_build *b = pawl_gguf_build_new(3);
 
-	pawl_gguf_build_string(b, KEY("model"), "llama");
-	check_refused(b, PAWL_UNSUPPORTED, KEY("model"), "'llama'");
+	pawl_gguf_build_string(b, KEY("model"), "bert");
+	check_refused(b, PAWL_UNSUPPORTED, KEY("model"), "'bert'");
 	b = build(KEY("pre"));
 	pawl_gguf_build_string(b, KEY("pre"), "strange");
 	check_refused(b, PAWL_UNSUPPORTED, KEY("pre"), "'strange'");
+}
+END_TEST
+
+/* A vocabulary with scores, all tokens being bytes. */
+static struct pawl_gguf_build *
+build_scores(const char *without)
+{
+	struct pawl_gguf_build *b = pawl_gguf_build_new(3);
+	char texts[256][8];
+	const char *names[256];
+	int32_t kinds[256];
+	float scores[256] = {0};
+
+	for (int i = 0; i < 256; i++) {
+		snprintf(texts[i], sizeof(texts[i]), "<0x%02x>", (unsigned int)i);
+		names[i] = texts[i];
+		kinds[i] = PAWL_TOKEN_BYTE;
+	}
+	pawl_gguf_build_string(b, KEY("model"), "llama");
+	pawl_gguf_build_strings(b, KEY("tokens"), names, 256);
+	pawl_gguf_build_array(b, KEY("token_type"), PAWL_GGUF_I32, kinds, 256);
+	if (strcmp(without, KEY("scores")) != 0)
+		pawl_gguf_build_array(b, KEY("scores"), PAWL_GGUF_F32, scores, 256);
+	return b;
+}
+
+START_TEST(scores_are_taken)
+{
+	struct pawl_gguf_build *b = build_scores("");
+	struct pawl_token_list list;
+	struct pawl_tokenizer *tokenizer;
+
+	for (int space = 0; space < 2; space++) {
+		b = space ? build_scores("") : b;
+		pawl_gguf_build_bool(b, KEY("add_space_prefix"), space);
+		tokenizer = take(b);
+		pawl_token_list_init(&list);
+		ck_assert_int_eq(
+			pawl_tokenizer_encode(tokenizer, "J", 1, 0, &list, NULL), PAWL_OK);
+		ck_assert_uint_eq(list.n, space ? 4 : 1);
+		ck_assert_int_eq(list.ids[list.n - 1], 'J');
+		pawl_token_list_release(&list);
+		pawl_tokenizer_free(tokenizer);
+	}
+	check_refused(
+		build_scores(KEY("scores")), PAWL_INVALID_FILE, KEY("scores"), "is missing");
+	b = build_scores(KEY("scores"));
+	pawl_gguf_build_array(b, KEY("scores"), PAWL_GGUF_I32, types, 5);
+	check_refused(b, PAWL_INVALID_FILE, KEY("scores"), "array of i32");
+	b = build_scores("");
+	pawl_gguf_build_u32(b, KEY("add_space_prefix"), 1);
+	check_refused(b, PAWL_INVALID_FILE, KEY("add_space_prefix"), "found u32");
 }
 END_TEST
 
@@ -254,6 +307,7 @@ pawl_tokenizer_gguf_suite(void)
 	tcase_add_test(tests, what_may_be_missing);
 	tcase_add_test(tests, what_must_be_there);
 	tcase_add_test(tests, other_models_are_named);
+	tcase_add_test(tests, scores_are_taken);
 	tcase_add_test(tests, wrong_types);
 	tcase_add_test(tests, ids_outside_of_the_vocabulary);
 	tcase_add_test(tests, errors_say_where_the_value_is);

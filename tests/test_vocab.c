@@ -372,12 +372,14 @@ END_TEST
 START_TEST(refused_models)
 {
 	letters("gpt-2");
-	tiny.source.model = (struct pawl_text){"llama", 5};
+	tiny.source.model = (struct pawl_text){"bert", 4};
 	check_refused(PAWL_UNSUPPORTED,
-		"tokenizer.ggml.model is 'llama'; only 'gpt2' (byte-level BPE) is known");
+		"tokenizer.ggml.model is 'bert'; known are 'gpt2' (byte-level BPE) and "
+		"'llama' (SentencePiece)");
 	tiny.source.model = (struct pawl_text){NULL, 0};
 	check_refused(PAWL_UNSUPPORTED,
-		"tokenizer.ggml.model is ''; only 'gpt2' (byte-level BPE) is known");
+		"tokenizer.ggml.model is ''; known are 'gpt2' (byte-level BPE) and "
+		"'llama' (SentencePiece)");
 	letters("no-such-rules");
 	check_refused(PAWL_UNSUPPORTED,
 		"tokenizer.ggml.pre is 'no-such-rules', and no rules of that name are known");

@@ -1,0 +1,452 @@
+/*
+ * Family gemma3: a random model against an evaluation in f64 written here, and the same logits bit for bit
+ * from every target, chunk size and kind of cache.
+ */
+#include "models/gemma_config.h"
+#include "models/model.h"
+#include "runtime/decoder.h"
+#include "runtime/paged_decoder.h"
+#include "tests/suites.h"
+#include "tests/tiny_gemma.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	N_LAYERS = PAWL_TINY_GEMMA_LAYERS,
+	N_EMBD = PAWL_TINY_GEMMA_EMBD,
+	N_HEADS = PAWL_TINY_GEMMA_HEADS,
+	HEAD_DIM = PAWL_TINY_GEMMA_HEAD_DIM,
+	N_FF = PAWL_TINY_GEMMA_FF,
+	N_VOCAB = PAWL_TINY_GEMMA_VOCAB,
+	WINDOW = 20,
+	N_TOKENS = 230,
+	N_EXACT = 50,
+	CAPACITY = 256,
+};
+
+static char folder[] = "/tmp/pawl-gemma-XXXXXX";
+static char path[64];
+static struct pawl_model *model;
+static struct pawl_error err;
+static float wanted[N_TOKENS * N_VOCAB], got[N_TOKENS * N_VOCAB];
+
+#define OK(call) ck_assert_msg((call) == PAWL_OK, "%s", err.text)
+
+static void
+open_model(const struct pawl_tiny_gemma_options *options)
+{
+	strcpy(folder + strlen(folder) - 6, "XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/model.gguf", folder);
+	pawl_gguf_build_write(pawl_tiny_gemma(options), path);
+	OK(pawl_model_open(path, &model, &err));
+	unlink(path);
+	rmdir(folder);
+}
+
+static void
+open_plain(enum pawl_dtype dtype)
+{
+	const struct pawl_tiny_gemma_options options = {.dtype = dtype, .window = WINDOW, .seed = 3};
+
+	open_model(&options);
+}
+
+static void
+close_model(void)
+{
+	pawl_model_free(model);
+	model = NULL;
+}
+
+static uint32_t
+token(int64_t i)
+{
+	return (uint32_t)((i * 7919 + i * i * 31 + 5) % N_VOCAB);
+}
+
+/* The evaluation in f64. */
+
+struct exact {
+	double keys[N_LAYERS][N_EXACT][HEAD_DIM], values[N_LAYERS][N_EXACT][HEAD_DIM];
+	double x[N_EMBD], logits[N_VOCAB];
+};
+
+static const float *
+tensor(int layer, const char *what)
+{
+	char name[64];
+
+	if (layer < 0)
+		snprintf(name, sizeof(name), "%s.weight", what);
+	else
+		snprintf(name, sizeof(name), "blk.%d.%s.weight", layer, what);
+	return (const float *)pawl_gguf_find_tensor(pawl_model_gguf(model), name)->data;
+}
+
+static void
+norm(int layer, const char *what, double *x, int n, double *y)
+{
+	const float *w = tensor(layer, what);
+	double sum = 0;
+
+	for (int i = 0; i < n; i++)
+		sum += x[i] * x[i];
+	for (int i = 0; i < n; i++)
+		y[i] = x[i] / sqrt(sum / n + (double)1e-6f) * (double)w[i];
+}
+
+static void
+times(int layer, const char *what, const double *x, int n, int rows, double *y)
+{
+	const float *w = tensor(layer, what);
+
+	for (int i = 0; i < rows; i++) {
+		y[i] = 0;
+		for (int j = 0; j < n; j++)
+			y[i] += (double)w[i * n + j] * x[j];
+	}
+}
+
+static void
+turn(double *x, int position, double base)
+{
+	for (int i = 0; i < HEAD_DIM / 2; i++) {
+		double angle = position * pow(base, -2.0 * i / HEAD_DIM), a = x[i];
+		double b = x[i + HEAD_DIM / 2];
+
+		x[i] = a * cos(angle) - b * sin(angle);
+		x[i + HEAD_DIM / 2] = a * sin(angle) + b * cos(angle);
+	}
+}
+
+static void
+attend(const struct exact *e, int layer, int position, const double *q, double *y)
+{
+	bool is_local = layer != 5;
+	int first = is_local && position >= WINDOW ? position - WINDOW + 1 : 0;
+	double weights[N_EXACT], sum = 0;
+
+	for (int p = first; p <= position; p++) {
+		double score = 0;
+
+		for (int i = 0; i < HEAD_DIM; i++)
+			score += q[i] * e->keys[layer][p][i];
+		sum += weights[p] = exp(score / sqrt((double)HEAD_DIM));
+	}
+	for (int i = 0; i < HEAD_DIM; i++) {
+		y[i] = 0;
+		for (int p = first; p <= position; p++)
+			y[i] += weights[p] / sum * e->values[layer][p][i];
+	}
+}
+
+static void
+add_attention(struct exact *e, int layer, int position)
+{
+	double base = layer == 5 ? 1e6 : 1e4, x[N_EMBD], q[N_HEADS * HEAD_DIM];
+	double y[N_HEADS * HEAD_DIM], *key = e->keys[layer][position];
+
+	norm(layer, "attn_norm", e->x, N_EMBD, x);
+	times(layer, "attn_q", x, N_EMBD, N_HEADS * HEAD_DIM, q);
+	times(layer, "attn_k", x, N_EMBD, HEAD_DIM, key);
+	times(layer, "attn_v", x, N_EMBD, HEAD_DIM, e->values[layer][position]);
+	norm(layer, "attn_k_norm", key, HEAD_DIM, key);
+	turn(key, position, base);
+	for (int h = 0; h < N_HEADS; h++) {
+		norm(layer, "attn_q_norm", q + h * HEAD_DIM, HEAD_DIM, q + h * HEAD_DIM);
+		turn(q + h * HEAD_DIM, position, base);
+		attend(e, layer, position, q + h * HEAD_DIM, y + h * HEAD_DIM);
+	}
+	times(layer, "attn_output", y, N_HEADS * HEAD_DIM, N_EMBD, x);
+	norm(layer, "post_attention_norm", x, N_EMBD, x);
+	for (int i = 0; i < N_EMBD; i++)
+		e->x[i] += x[i];
+}
+
+static void
+add_feed_forward(struct exact *e, int layer)
+{
+	double x[N_EMBD], gate[N_FF], up[N_FF];
+
+	norm(layer, "ffn_norm", e->x, N_EMBD, x);
+	times(layer, "ffn_gate", x, N_EMBD, N_FF, gate);
+	times(layer, "ffn_up", x, N_EMBD, N_FF, up);
+	for (int i = 0; i < N_FF; i++) {
+		double g = gate[i];
+
+		up[i] *= 0.5 * g * (1 + tanh(sqrt(2 / acos(-1)) * (g + 0.044715 * g * g * g)));
+	}
+	times(layer, "ffn_down", up, N_FF, N_EMBD, x);
+	norm(layer, "post_ffw_norm", x, N_EMBD, x);
+	for (int i = 0; i < N_EMBD; i++)
+		e->x[i] += x[i];
+}
+
+static void
+evaluate(struct exact *e, int position)
+{
+	const float *row = tensor(-1, "token_embd") + token(position) * N_EMBD;
+
+	for (int i = 0; i < N_EMBD; i++)
+		e->x[i] = (double)row[i] * sqrt((double)N_EMBD);
+	for (int layer = 0; layer < N_LAYERS; layer++) {
+		add_attention(e, layer, position);
+		add_feed_forward(e, layer);
+	}
+	norm(-1, "output_norm", e->x, N_EMBD, e->x);
+	times(-1, "token_embd", e->x, N_EMBD, N_VOCAB, e->logits);
+}
+
+/* Pawl's. */
+
+static struct pawl_decoder_options
+plain_options(void)
+{
+	return (struct pawl_decoder_options){.capacity = CAPACITY,
+		.kv_dtype = PAWL_DTYPE_F16,
+		.precision = PAWL_PRECISION_A16,
+		.n_threads = 1,
+		.prefill_chunk = 8};
+}
+
+static enum pawl_status
+keep_row(void *arg, int64_t position, const float *logits, struct pawl_error *e)
+{
+	float *all = arg;
+
+	(void)e;
+	memcpy(all + position * N_VOCAB, logits, N_VOCAB * sizeof(float));
+	return PAWL_OK;
+}
+
+static struct pawl_device *
+open_device(const char *target)
+{
+	struct pawl_device *device;
+
+	OK(pawl_device_open(target, NULL, &device, &err));
+	return device;
+}
+
+/* The logits of the first n tokens. */
+static void
+run(const char *target, const struct pawl_decoder_options *options, int64_t n, float *logits)
+{
+	struct pawl_device *device = open_device(target);
+	struct pawl_decoder *d;
+	uint32_t tokens[N_TOKENS];
+
+	for (int64_t i = 0; i < n; i++)
+		tokens[i] = token(i);
+	OK(pawl_decoder_new(pawl_model_source(model), device, options, &d, &err));
+	ck_assert_int_eq(pawl_kv_cache_shape(pawl_decoder_cache(d))->rings.positions,
+		options->rings ? pawl_kv_ring_capacity(WINDOW, options->prefill_chunk, 0) : 0);
+	OK(pawl_decoder_eval(d, tokens, n, keep_row, logits, &err));
+	pawl_decoder_free(d);
+	pawl_device_unref(device);
+}
+
+START_TEST(the_function_in_f64)
+{
+	struct pawl_decoder_options options = plain_options();
+	struct exact *e = calloc(1, sizeof(*e));
+	double most = 0, largest = 0;
+
+	open_plain(PAWL_DTYPE_F32);
+	options.kv_dtype = PAWL_DTYPE_F32;
+	run("ref", &options, N_EXACT, got);
+	for (int i = 0; i < N_EXACT; i++) {
+		evaluate(e, i);
+		for (int j = 0; j < N_VOCAB; j++) {
+			most = fmax(most, fabs(e->logits[j] - (double)got[i * N_VOCAB + j]));
+			largest = fmax(largest, fabs(e->logits[j]));
+		}
+	}
+	ck_assert_double_gt(largest, 1);
+	ck_assert_double_lt(most, 2e-5 * largest);
+	free(e);
+	close_model();
+}
+END_TEST
+
+static void
+expect_same(const char *what)
+{
+	for (int64_t i = 0; i < N_TOKENS * N_VOCAB; i++) {
+		ck_assert(isfinite(wanted[i]));
+		ck_assert_msg(!memcmp(&wanted[i], &got[i], sizeof(float)),
+			"%s: logit %d of position %d: %a, %a", what, (int)(i % N_VOCAB),
+			(int)(i / N_VOCAB), (double)wanted[i], (double)got[i]);
+	}
+}
+
+static const struct {
+	const char *what, *target;
+	int64_t chunk;
+	int n_threads;
+	bool rings;
+} ways[] = {
+	{"one by one", "ref", 1, 1, false},
+	{"rings", "ref", 8, 1, true},
+	{"rings, chunks of 31", "ref", 31, 1, true},
+#ifdef PAWL_HAVE_LLVM
+	{"cpu", "cpu", 8, 1, false},
+	{"cpu, rings, 2 threads, chunks of 31", "cpu", 31, 2, true},
+	{"cpu, rings, 3 threads, one by one", "cpu", 1, 3, true},
+#endif
+};
+
+static const enum pawl_dtype dtypes[] = {PAWL_DTYPE_Q5_0, PAWL_DTYPE_F16};
+
+START_TEST(every_way_gives_the_same)
+{
+	struct pawl_decoder_options options = plain_options();
+
+	open_plain(dtypes[_i]);
+	run("ref", &options, N_TOKENS, wanted);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		options.prefill_chunk = ways[i].chunk;
+		options.n_threads = ways[i].n_threads;
+		options.rings = ways[i].rings;
+		memset(got, 0, sizeof(got));
+		run(ways[i].target, &options, N_TOKENS, got);
+		expect_same(ways[i].what);
+	}
+	close_model();
+}
+END_TEST
+
+/* Three sequences in one pool, all the same but begun one after the other. */
+START_TEST(a_pool_gives_the_same)
+{
+	enum { N = 3, N_PAGED = 60, LAG = 7 };
+	const struct pawl_paged_options paged = {.n_blocks = 16,
+		.block_size = 16,
+		.max_blocks = 4,
+		.kv_dtype = PAWL_DTYPE_F16,
+		.precision = PAWL_PRECISION_A16,
+		.n_threads = 1};
+	struct pawl_decoder_options options = plain_options();
+	struct pawl_device *device = open_device("ref");
+	struct pawl_kv_session_id sessions[N];
+	struct pawl_paged_decoder *d;
+	const float *logits;
+
+	open_plain(PAWL_DTYPE_Q5_0);
+	run("ref", &options, N_PAGED, wanted);
+	OK(pawl_paged_decoder_new(pawl_model_source(model), device, &paged, &d, &err));
+	for (int s = 0; s < N; s++)
+		OK(pawl_paged_decoder_open(d, &sessions[s], &err));
+	for (int64_t i = 0; i < N_PAGED + (N - 1) * LAG; i++) {
+		struct pawl_paged_row rows[N];
+		int64_t n = 0, positions[N];
+
+		for (int64_t s = 0; s < N; s++) {
+			if (i < s * LAG || i - s * LAG >= N_PAGED)
+				continue;
+			positions[n] = i - s * LAG;
+			rows[n] = (struct pawl_paged_row){sessions[s], token(positions[n])};
+			n++;
+		}
+		OK(pawl_paged_decoder_step(d, rows, n, &logits, &err));
+		for (int64_t r = 0; r < n; r++)
+			ck_assert_mem_eq(logits + r * N_VOCAB, wanted + positions[r] * N_VOCAB,
+				N_VOCAB * sizeof(float));
+	}
+	pawl_paged_decoder_free(d);
+	pawl_device_unref(device);
+	close_model();
+}
+END_TEST
+
+static enum pawl_status
+read_config(struct pawl_gguf_build *b, struct pawl_model_config *config)
+{
+	size_t n;
+	void *bytes = pawl_gguf_build_finish(b, &n);
+	struct pawl_gguf *gguf;
+	const struct pawl_model_family *family;
+	enum pawl_status status;
+
+	OK(pawl_gguf_parse(bytes, n, "x.gguf", &gguf, &err));
+	status = pawl_model_config_read(gguf, &family, config, &err);
+	pawl_gguf_free(gguf);
+	free(bytes);
+	return status;
+}
+
+static struct pawl_gguf_build *
+build(uint32_t window)
+{
+	const struct pawl_tiny_gemma_options options = {
+		.dtype = PAWL_DTYPE_Q8_0, .window = window, .seed = 3};
+
+	return pawl_tiny_gemma(&options);
+}
+
+START_TEST(what_a_file_says)
+{
+	struct pawl_model_config c;
+	struct pawl_gguf_build *b = build(WINDOW);
+
+	OK(read_config(b, &c));
+	ck_assert_int_eq(c.window, WINDOW);
+	for (int64_t i = 0; i < 8; i++)
+		ck_assert_int_eq(pawl_layer_set_has(&c.window_layers, i), i < N_LAYERS && i != 5);
+	ck_assert(c.rope_base == 1e6 && c.window_rope_base == 1e4 && c.rope_scale == 1);
+	ck_assert(c.embedding_scale == 8 && c.attention_scale == 1 / sqrt(HEAD_DIM));
+	ck_assert_int_eq(c.rope_pairs, PAWL_PAIRS_HALVES);
+	ck_assert(!c.has_head);
+
+	b = build(0);
+	pawl_gguf_build_f32(b, "gemma3.rope.freq_base_swa", 5000);
+	pawl_gguf_build_string(b, "gemma3.rope.scaling.type", "linear");
+	pawl_gguf_build_f32(b, "gemma3.rope.scaling.factor", 8);
+	OK(read_config(b, &c));
+	ck_assert_int_eq(c.window, 0);
+	ck_assert(c.window_rope_base == 5000 && c.rope_scale == 8);
+}
+END_TEST
+
+START_TEST(what_is_not_supported)
+{
+	struct pawl_model_config c;
+	struct pawl_gguf_build *b = build(WINDOW);
+
+	pawl_gguf_build_f32(b, "gemma3.attn_logit_softcapping", 50);
+	ck_assert_int_eq(read_config(b, &c), PAWL_UNSUPPORTED);
+	ck_assert_str_eq(
+		err.text, "x.gguf: gemma3.attn_logit_softcapping: soft caps are not supported");
+	b = build(WINDOW);
+	pawl_gguf_build_f32(b, "gemma3.rope.freq_base_swa", 0);
+	ck_assert_int_eq(read_config(b, &c), PAWL_INVALID_FILE);
+	ck_assert_ptr_nonnull(strstr(err.text, "gemma3.rope.freq_base_swa"));
+	b = pawl_gguf_build_new(3);
+	pawl_gguf_build_string(b, "general.architecture", "gemma");
+	ck_assert_int_eq(read_config(b, &c), PAWL_UNSUPPORTED);
+	ck_assert_str_eq(err.text, "x.gguf: general.architecture: 'gemma' is no family known here "
+				   "(llama and gemma3 are)");
+}
+END_TEST
+
+Suite *
+pawl_gemma_suite(void)
+{
+	Suite *suite = suite_create("gemma");
+	TCase *tests = tcase_create("model"), *config = tcase_create("config");
+
+	tcase_set_timeout(tests, 60);
+	tcase_add_test(tests, the_function_in_f64);
+	tcase_add_loop_test(tests, every_way_gives_the_same, 0, 2);
+	tcase_add_test(tests, a_pool_gives_the_same);
+	suite_add_tcase(suite, tests);
+	tcase_add_test(config, what_a_file_says);
+	tcase_add_test(config, what_is_not_supported);
+	suite_add_tcase(suite, config);
+	return suite;
+}
