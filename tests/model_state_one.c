@@ -1,0 +1,265 @@
+/* One sequence of a real model at a time: replanned, forked, in a file, guessed, in rings. */
+#include "tests/model_state.h"
+
+#include "ir/graph.h"
+#include "runtime/decoder.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Positions that a model with a window sees, and its ring, which a prompt goes round. */
+enum { WINDOW = 97, RING = 128, LONG_PROMPT = 150, LONG_STEPS = 20 };
+
+static struct pawl_model_state *const t = &pawl_model_state;
+
+static struct pawl_decoder_options
+options_of(void)
+{
+	return (struct pawl_decoder_options){.capacity = PAWL_KNOWN_CAPACITY,
+		.kv_dtype = PAWL_DTYPE_F16,
+		.precision = PAWL_PRECISION_A16,
+		.plans = t->plans};
+}
+
+static struct pawl_decoder *
+new_decoder(const struct pawl_model_source *source, const struct pawl_decoder_options *options)
+{
+	struct pawl_decoder *decoder;
+
+	pawl_known_must(pawl_decoder_new(source, t->device, options, &decoder, &t->err));
+	return decoder;
+}
+
+static void
+prefill(const char *name, struct pawl_decoder *decoder, int sequence)
+{
+	const struct pawl_known_sequence *known = &t->known[sequence];
+	const float *logits;
+
+	pawl_known_must(pawl_decoder_prefill(
+		decoder, known->tokens, known->n_prompt, &logits, &t->err));
+	pawl_known_compare(name, sequence, 0, logits);
+}
+
+static void
+step(const char *name, struct pawl_decoder *decoder, int sequence, int first, int end)
+{
+	const float *logits;
+
+	for (int i = first; i < end; i++) {
+		pawl_known_must(pawl_decoder_step(
+			decoder, pawl_known_token(sequence, i), &logits, &t->err));
+		pawl_known_compare(name, sequence, i + 1, logits);
+	}
+}
+
+static void
+check_replanned(void)
+{
+	struct pawl_decoder_options options = options_of();
+	struct pawl_decoder_stats stats;
+	struct pawl_decoder *decoder;
+
+	options.replan = true;
+	options.plans = NULL;
+	decoder = new_decoder(t->source, &options);
+	prefill("replanned", decoder, 2);
+	step("replanned", decoder, 2, 0, 2);
+	pawl_decoder_stats(decoder, &stats);
+	/* The cache; so short a prompt goes token by token. */
+	pawl_known_count("optimizes of a replanned run", (int64_t)stats.counters.optimizes,
+		1 + t->known[2].n_prompt + 2);
+	pawl_decoder_free(decoder);
+}
+
+/* Both go on after a fork, the original first. */
+static void
+check_forked(void)
+{
+	const struct pawl_decoder_options options = options_of();
+	struct pawl_decoder *decoder = new_decoder(t->source, &options);
+	struct pawl_kv_cache *fork;
+
+	prefill("forked", decoder, 0);
+	step("forked", decoder, 0, 0, 2);
+	pawl_known_must(pawl_kv_cache_fork(pawl_decoder_cache(decoder), &fork, &t->err));
+	step("the original", decoder, 0, 2, 5);
+	pawl_decoder_swap_cache(decoder, &fork);
+	step("the fork", decoder, 0, 2, 5);
+	pawl_decoder_swap_cache(decoder, &fork);
+	step("the original", decoder, 0, 5, 7);
+	pawl_kv_cache_free(fork);
+	pawl_decoder_free(decoder);
+}
+
+static enum pawl_status
+write_bytes(void *ctx, const void *bytes, size_t n, struct pawl_error *err)
+{
+	if (fwrite(bytes, 1, n, ctx) == n)
+		return PAWL_OK;
+	return pawl_fail(err, PAWL_ENVIRONMENT, "a snapshot: %s", strerror(errno));
+}
+
+static void
+save(const struct pawl_decoder *decoder, const struct pawl_known_sequence *known,
+	const char *path)
+{
+	FILE *file = fopen(path, "wb");
+	const struct pawl_kv_snapshot_sink to = {write_bytes, file};
+
+	if (!file) {
+		perror(path);
+		exit(1);
+	}
+	pawl_known_must(pawl_decoder_save(
+		decoder, known->tokens, pawl_decoder_len(decoder), &to, &t->err));
+	if (fclose(file)) {
+		perror(path);
+		exit(1);
+	}
+}
+
+/* Into the cache of a decoder that had another sequence. */
+static void
+check_restored(void)
+{
+	const struct pawl_decoder_options options = options_of();
+	struct pawl_decoder *decoder = new_decoder(t->source, &options), *other;
+	struct pawl_kv_snapshot *snapshot;
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/snapshot", t->folder);
+	prefill("saved", decoder, 0);
+	step("saved", decoder, 0, 0, 3);
+	save(decoder, &t->known[0], path);
+	step("after saving", decoder, 0, 3, 5);
+	pawl_decoder_free(decoder);
+	other = new_decoder(t->source, &options);
+	prefill("another", other, 1);
+	pawl_known_must(pawl_kv_snapshot_open(path, &snapshot, &t->err));
+	pawl_known_must(pawl_decoder_restore(other, snapshot, &t->err));
+	pawl_kv_snapshot_free(snapshot);
+	step("restored from a file", other, 0, 3, PAWL_KNOWN_STEPS);
+	pawl_decoder_free(other);
+}
+
+static void
+check_guesses(void)
+{
+	const struct pawl_decoder_options options = options_of();
+	struct pawl_decoder *decoder = new_decoder(t->source, &options);
+	const struct pawl_speculative_target target = pawl_speculative_decoder(decoder);
+
+	for (int right = 0; right <= PAWL_KNOWN_GUESS; right++) {
+		struct pawl_known_guess guess = {right % PAWL_KNOWN_SEQUENCES, right};
+
+		pawl_decoder_truncate(decoder, 0);
+		prefill("guesses", decoder, guess.sequence);
+		pawl_known_follow("guesses", &target, &guess);
+	}
+	pawl_decoder_free(decoder);
+}
+
+/* The model as if its attention had a window: with rings where the request has them. */
+static enum pawl_status
+build_windowed(void *ctx, const struct pawl_graph_request *request, struct pawl_graph **out,
+	struct pawl_error *err)
+{
+	struct pawl_graph_request inner = *request;
+	struct pawl_node *node;
+	enum pawl_status status;
+
+	/* All caches of this graph are rings, which the family does not know. */
+	if (request->ring)
+		inner.capacity = request->ring;
+	status = t->source->build(ctx, &inner, out, err);
+	if (status)
+		return status;
+	(*out)->symbols[0].max = request->capacity;
+	pawl_foreach_node(node, *out) {
+		if (node->op == PAWL_OP_ATTENTION || node->op == PAWL_OP_PAGED_ATTENTION)
+			node->attrs.window = WINDOW;
+		if (node->op == PAWL_OP_PAGED_ATTENTION)
+			node->inputs[4].def->type.dim[1].base =
+				(request->capacity - 1) / request->ring + 1;
+	}
+	return PAWL_OK;
+}
+
+static struct pawl_model_source
+windowed(void)
+{
+	struct pawl_model_source source = *t->source;
+
+	source.build = build_windowed;
+	source.window = WINDOW;
+	for (int64_t i = 0; i < source.n_layers; i++)
+		pawl_layer_set_add(&source.window_layers, i);
+	pawl_shape_key_string(&source.shape_key, "windowed");
+	return source;
+}
+
+/* The logits of each of LONG_STEPS tokens behind LONG_PROMPT. */
+static float *
+run_long(struct pawl_decoder *decoder)
+{
+	size_t n_vocab = (size_t)t->source->n_vocab;
+	float *all = malloc(LONG_STEPS * n_vocab * sizeof(*all));
+	uint32_t tokens[LONG_PROMPT];
+	const float *logits;
+
+	if (!all)
+		exit(1);
+	for (int i = 0; i < LONG_PROMPT; i++)
+		tokens[i] = (uint32_t)(i * 211 % 30000);
+	pawl_decoder_truncate(decoder, 0);
+	pawl_known_must(pawl_decoder_prefill(decoder, tokens, LONG_PROMPT, NULL, &t->err));
+	for (int i = 0; i < LONG_STEPS; i++) {
+		pawl_known_must(pawl_decoder_step(decoder, (uint32_t)(i * 37), &logits, &t->err));
+		memcpy(all + (size_t)i * n_vocab, logits, n_vocab * sizeof(*all));
+	}
+	return all;
+}
+
+static void
+check_rings(void)
+{
+	const struct pawl_model_source source = windowed();
+	const size_t n = LONG_STEPS * (size_t)source.n_vocab * sizeof(float);
+	struct pawl_decoder_options options = options_of();
+	struct pawl_decoder *plain, *without, *with;
+	float *everything, *wanted, *got;
+
+	options.capacity = 256;
+	plain = new_decoder(t->source, &options);
+	without = new_decoder(&source, &options);
+	options.rings = true;
+	with = new_decoder(&source, &options);
+	pawl_known_count("positions of a ring",
+		pawl_kv_cache_shape(pawl_decoder_cache(with))->rings.positions, RING);
+	prefill("a ring", with, 0);
+	step("a ring", with, 0, 0, PAWL_KNOWN_STEPS);
+	everything = run_long(plain);
+	wanted = run_long(without);
+	got = run_long(with);
+	pawl_known_count("a ring that went round", memcmp(got, wanted, n) != 0, 0);
+	pawl_known_count("a window that matters", memcmp(everything, wanted, n) != 0, 1);
+	free(everything);
+	free(wanted);
+	free(got);
+	pawl_decoder_free(plain);
+	pawl_decoder_free(without);
+	pawl_decoder_free(with);
+}
+
+void
+pawl_check_one_cache(void)
+{
+	check_replanned();
+	check_forked();
+	check_restored();
+	check_guesses();
+	check_rings();
+}
