@@ -7,4 +7,4 @@ if [ ! -f "$top_builddir/plugins/.libs/cpu_compiler.so" ]; then
   echo "the compiler of CPU kernels was not built"
   exit 77
 fi
-"$top_builddir/tests/model-state" "$model" cpu "$dir"
+"$top_builddir/tests/model-state" "$model" cpu

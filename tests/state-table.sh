@@ -1,5 +1,5 @@
 # Every name in the tables of docs/state.md exists: what Pawl calls a thing in the header named beside
-# it, and each test; and every defect of the list has its row.
+# it, and each test; every defect of the list has its row, and every equality a test for each family.
 . "$top_srcdir/tests/source-files.sh"
 
 page=$(cd "$top_srcdir" && pwd)/docs/state.md
@@ -89,11 +89,24 @@ complaints() {
       }
       next
     }
-    /^## Defects/ { in_defects = 1 }
+    /^## / {
+      in_equalities = /^## Equalities/
+      in_defects = /^## Defects/
+    }
     /^\|/ && !/^\|---/ && !/shown by \|$/ {
       n_rows++
       row_tests = 0
-      split($0, cell, "|")
+      n_cells = split($0, cell, "|")
+      if (in_equalities) {
+        for (column = 3; column < n_cells; column++) {
+          row_tests = 0
+          see_cell(cell[column])
+          if (!row_tests && cell[column] !~ /^ —/)
+            complain("neither a test nor a dash in column " column - 1 ":" cell[2])
+        }
+        n_equalities++
+        next
+      }
       see_cell(cell[3])
       row_tests = 0
       see_cell(cell[4])
@@ -110,6 +123,8 @@ complaints() {
         if (defects[id] != 1)
           print "defect " id " has " defects[id] + 0 " rows"
       }
+      if (n_equalities < 9)
+        print n_equalities + 0 " rows of equalities"
       print n_names + 0 " names, " n_tests + 0 " tests, " n_rows + 0 " rows"
     }' page="$1" tests/suites.def $tests $headers "$1")
 }
@@ -137,6 +152,7 @@ if [ $failed = 0 ]; then
   damaged "a suite that is not there" 's|`symenv:write_once`|`symbols:write_once`|'
   damaged "a test that is not there" 's|`symenv:write_once`|`symenv:write_twice`|'
   damaged "a row without a test" 's|`block_pool:splices`||'
+  damaged "a family without a test" 's/^\(| batched row = alone |[^|]*|\)[^|]*/\1 /'
   damaged "a defect without a row" '/^| 17 /d'
 fi
 exit $failed

@@ -168,13 +168,37 @@ attend_materialized(struct builder *b, int layer, struct pawl_node *q, struct pa
 		pawl_build_reshape(b->g, v, 4, as_v), attrs);
 }
 
+/* The cache of keys with the rows [c, r] written to it, and that of values as well. */
+static struct pawl_node *
+append_pair(struct builder *b, int layer, struct pawl_node *c, struct pawl_node *r)
+{
+	const struct pawl_latent_dims *d = &b->m->o.dims;
+	const int64_t one_head[] = {b->r->n_tokens, 1, d->rank};
+	struct pawl_attrs join = pawl_attrs_default();
+	struct pawl_node *parts[] = {pawl_build_reshape(b->g, c, 3, one_head), r}, *row, *kv[2];
+
+	join.axis = 2;
+	row = pawl_build(b->g, PAWL_OP_CONCAT, NULL, parts, 2, &join, NULL);
+	for (int i = 0; i < 2; i++) {
+		const struct pawl_decode_cache_spec spec = {
+			i ? "v" : "k", layer, 1, d->rank + d->rope, PAWL_LAYOUT_ROWS, 0};
+
+		kv[i] = pawl_decode_append(
+			b->g, &b->in, pawl_decode_cache(b->g, &b->in, &spec), row);
+	}
+	pawl_graph_add_output(b->g, kv[1]);
+	return kv[0];
+}
+
 static struct pawl_node *
 attend_absorbed(struct builder *b, int layer, const struct pawl_latent_query *q,
 	struct pawl_node *c, struct pawl_node *r, const struct pawl_attrs *attrs)
 {
 	const struct pawl_latent_dims *d = &b->m->o.dims;
-	struct pawl_node *cache = pawl_latent_append(
-		b->g, &b->in, pawl_latent_cache(b->g, &b->in, d, layer), c, r);
+	struct pawl_node *cache =
+		b->m->o.has_pairs ? append_pair(b, layer, c, r)
+				  : pawl_latent_append(b->g, &b->in,
+					    pawl_latent_cache(b->g, &b->in, d, layer), c, r);
 
 	pawl_graph_add_output(b->g, cache);
 	return pawl_latent_attend(b->g, &b->in, d, q, cache, attrs);
@@ -292,6 +316,23 @@ pawl_tiny_mla_materialized(
 	return b.g;
 }
 
+static uint64_t
+fingerprint(void *ctx)
+{
+	return pawl_weights_id(((const struct pawl_tiny_mla *)ctx)->source.weights).value;
+}
+
+static void
+describe_pairs(struct pawl_tiny_mla *m)
+{
+	m->source.n_kv_heads = 1;
+	m->source.head_dim = m->o.dims.rank + m->o.dims.rope;
+	m->source.k_layout = PAWL_LAYOUT_ROWS;
+	m->source.fingerprint = fingerprint;
+	pawl_shape_key_string(&m->source.shape_key, "tiny mla");
+	pawl_shape_key_instance(&m->source.shape_key, pawl_weights_id(m->source.weights));
+}
+
 struct pawl_tiny_mla *
 pawl_tiny_mla_new(const struct pawl_tiny_mla_options *options)
 {
@@ -314,6 +355,8 @@ pawl_tiny_mla_new(const struct pawl_tiny_mla_options *options)
 	m->source.rope_pairs = PAWL_PAIRS_ADJACENT;
 	m->source.build = build;
 	m->source.rope = pawl_tiny_rope;
+	if (options->has_pairs)
+		describe_pairs(m);
 	return m;
 }
 
