@@ -4,7 +4,8 @@
  * (model_state.c).
  *
  * There are sequences whose tokens and logits are known because each was run alone in a contiguous
- * cache.  What is not equal is counted and gets a line on stdout; what does not work ends the program.
+ * cache.  What is not equal is counted and gets a line on stdout; what does not work ends the
+ * program.
  */
 #ifndef PAWL_TESTS_SAME_BITS_H
 #define PAWL_TESTS_SAME_BITS_H
@@ -46,7 +47,7 @@ void pawl_same_end(void);
 void pawl_same_must(enum pawl_status status);
 /* The token of a step of a sequence. */
 uint32_t pawl_known_token(int sequence, int step);
-/* Whether these are the logits after the prompt (step 0) or after a step (from 1 on), bit for bit. */
+/* Whether these are the logits after the prompt (step 0) or a step (from 1 on), bit for bit. */
 void pawl_same_logits(const char *name, int sequence, int step, const float *logits);
 void pawl_same_count(const char *name, int64_t got, int64_t wanted);
 

@@ -2,9 +2,9 @@
  * Runs every Check suite, each in a process of its own, as many side by side as there are CPUs (at
  * most MAX_JOBS), and prints what a suite wrote when it ends.  The environment steers it as usual
  * with Check: CK_RUN_SUITE (a name of tests/suites.def), CK_RUN_CASE, CK_FORK=no, CK_VERBOSITY,
- * CK_DEFAULT_TIMEOUT; one suite, or with CK_FORK=no all, run in this process.  Tests find the trees
- * by top_srcdir, top_builddir and PAWL_PLUGIN_PATH, which are those of this build where they are not
- * set.  The last line is "N passed, N failed, N skipped".
+ * CK_DEFAULT_TIMEOUT; one suite, or with CK_FORK=no all, run in this process.  Tests find the
+ * trees by top_srcdir, top_builddir and PAWL_PLUGIN_PATH, which are those of this build where they
+ * are not set.  The last line is "N passed, N failed, N skipped".
  */
 #include "runtime/cpu_count.h"
 #include "tests/skip.h"
