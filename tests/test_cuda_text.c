@@ -119,9 +119,9 @@ START_TEST(what_has_no_kernel_is_named)
 		"%x = const {role=data} : f32[1, 64]\n%w.q = const {role=weight} : q4_0[8, 64]\n"
 		"%y = matmul %x, %w.q : f32[1, 8]\noutput %y\n",
 		"step w.q: quantize: quantized activations");
-	check_refused("%t.q = const {role=weight} : q8_0[8, 64]\n%i = const {role=data} : u32[1]\n"
+	check_refused("%t.q = const {role=weight} : q4_0[8, 64]\n%i = const {role=data} : u32[1]\n"
 		      "%y = gather %t.q, %i : f32[1, 64]\noutput %y\n",
-		"step t.q: gather: an operand of type q8_0");
+		"step t.q: gather: an operand of type q4_0");
 }
 END_TEST
 

@@ -40,9 +40,8 @@ stored_type(enum pawl_dtype dtype)
 	return NULL;
 }
 
-/* The index along dim j, dynamic starts and row lists included. */
-static int
-effective_index(struct pawl_cuda_emit *e, const struct pawl_access *access, int j, int index)
+int
+pawl_cuda_index(struct pawl_cuda_emit *e, const struct pawl_access *access, int j, int index)
 {
 	const char *type = "i64";
 	char start[64];
@@ -78,7 +77,7 @@ pawl_cuda_offset(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
 		pawl_cuda_refuse(e, op, "packed weights");
 	for (j = 0; j < rank; j++) {
 		const char *plus = n ? " + " : "";
-		int i = effective_index(e, access, j, at->index[j]);
+		int i = pawl_cuda_index(e, access, j, at->index[j]);
 
 		if (access->layout == PAWL_LAYOUT_K16 && j == access->pos_dim) {
 			if (access->pos0)
@@ -113,6 +112,13 @@ pawl_cuda_load(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
 	const char *type = stored_type(access->dtype), *from = "", *end = "";
 	int offset;
 
+	if (access->dtype == PAWL_DTYPE_Q8_0 && !access->at_rows &&
+		access->layout != PAWL_LAYOUT_TILE16) {
+		offset = pawl_cuda_offset(e, op, access, operand->type.rank, at);
+		return pawl_cuda_let(e, "float", "%s(a%" PRId32 ", v%d)",
+			access->layout == PAWL_LAYOUT_K16 ? "pawl_load_q8_0_k16" : "pawl_load_q8_0",
+			access->arg, offset);
+	}
 	if (!type || access->at_rows) {
 		pawl_cuda_refuse(e, op, "%s of type %s",
 			access->at_rows ? "a list of rows" : "an operand",
@@ -144,7 +150,7 @@ pawl_cuda_store(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
 	}
 	if (access->at_rows) {
 		there.index[access->at_dim] =
-			effective_index(e, access, access->at_dim, at->index[access->at_dim]);
+			pawl_cuda_index(e, access, access->at_dim, at->index[access->at_dim]);
 		plain.at_dim = -1;
 		pawl_cuda_open(e, "if (v%d >= 0)", there.index[access->at_dim]);
 	}

@@ -84,6 +84,9 @@ struct pawl_cuda_words pawl_cuda_real(double value);
 /* The number of rows of a value: the product of all dims but the last. */
 struct pawl_cuda_words pawl_cuda_rows(const struct pawl_type *type);
 
+/* The number of elements of a value of rank 1 at least. */
+struct pawl_cuda_words pawl_cuda_elements(const struct pawl_type *type);
+
 /* The indices of element number `flat` of a value in row-major order. */
 void pawl_cuda_split(struct pawl_cuda_emit *e, const struct pawl_type *type, int flat,
 	struct pawl_cuda_position *at);
@@ -100,6 +103,12 @@ void pawl_cuda_store(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
 /* The offset in elements, as a variable. */
 int pawl_cuda_offset(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
 	const struct pawl_access *access, int rank, const struct pawl_cuda_position *at);
+
+/* The index along dim j, dynamic starts and row lists included, as a variable. */
+int pawl_cuda_index(struct pawl_cuda_emit *e, const struct pawl_access *access, int j, int index);
+
+/* cuda_blocks.c: a segment of MAP that stores blocks. */
+void pawl_cuda_blocks(struct pawl_cuda_emit *e, int32_t root);
 
 /* cuda_scalar.c */
 int pawl_cuda_scalar(struct pawl_cuda_emit *e, enum pawl_scalar scalar, const int *x);

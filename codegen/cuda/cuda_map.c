@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static struct pawl_cuda_words
-count_elements(const struct pawl_type *type)
+struct pawl_cuda_words
+pawl_cuda_elements(const struct pawl_type *type)
 {
 	struct pawl_cuda_words words, rows = pawl_cuda_rows(type);
 
@@ -24,9 +24,13 @@ pawl_cuda_map(struct pawl_cuda_emit *e)
 		struct pawl_cuda_position at = {.index = {0}};
 		int element;
 
+		if (pawl_dtype_is_blocked(type->dtype)) {
+			pawl_cuda_blocks(e, root);
+			continue;
+		}
 		if (type->rank > 1 || (type->rank == 1 && type->dim[0].sym < 0))
 			element = pawl_cuda_loop(
-				e, "PAWL_ELEMENT", count_elements(type).s, "PAWL_ELEMENTS");
+				e, "PAWL_ELEMENT", pawl_cuda_elements(type).s, "PAWL_ELEMENTS");
 		else
 			element = pawl_cuda_loop(e, "PAWL_ELEMENT",
 				type->rank ? pawl_cuda_dim(type->dim[0]).s : "1", "PAWL_ELEMENTS");

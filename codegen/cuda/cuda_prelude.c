@@ -93,6 +93,8 @@ static const char constants[] =
 	CONSTANT(PAWL_GELU_SLOPE)
 	CONSTANT(PAWL_ATTEND_CHUNK)
 	CONSTANT(PAWL_LANES)
+	CONSTANT(PAWL_ACT_LEAST)
+	CONSTANT(PAWL_A8_MOST)
 	"\n";
 
 /* ir/scalar.def, apart from the plain operators. */
@@ -219,6 +221,67 @@ static const char reductions[] =
 	"}\n"
 	"\n";
 
+/* Element i of a cache, ir/woven_block.h in layout k16; a product of -0 counts as +0. */
+static const char blocks[] =
+	"PAWL_FN float pawl_q8_0(const unsigned char *scale, unsigned char q)\n"
+	"{\n"
+	"\tconst u16 bits = (u16)(scale[0] | scale[1] << 8);\n"
+	"\treturn pawl_fma(pawl_f32_from_f16(bits), (float)(signed char)q, 0.0f);\n"
+	"}\n"
+	"PAWL_FN float pawl_load_q8_0(const void *from, i64 i)\n"
+	"{\n"
+	"\tconst unsigned char *const block = (const unsigned char *)from + i / 32 * 34;\n"
+	"\treturn pawl_q8_0(block, block[2 + i % 32]);\n"
+	"}\n"
+	"PAWL_FN float pawl_load_q8_0_k16(const void *from, i64 i)\n"
+	"{\n"
+	"\tconst unsigned char *const blocks = (const unsigned char *)from + i / 512 * 544;\n"
+	"\treturn pawl_q8_0(blocks + i % 16 * 2, blocks[32 + i % 512]);\n"
+	"}\n"
+	"PAWL_FN u16 pawl_q8_0_scale_at(const void *from, i64 i)\n"
+	"{\n"
+	"\tconst unsigned char *const block = (const unsigned char *)from + i / 32 * 34;\n"
+	"\treturn (u16)(block[0] | block[1] << 8);\n"
+	"}\n"
+	"PAWL_FN int pawl_q8_0_at(const void *from, i64 i)\n"
+	"{\n"
+	"\treturn (signed char)((const unsigned char *)from)[i / 32 * 34 + 2 + i % 32];\n"
+	"}\n"
+	"PAWL_FN void pawl_store_q8_0(void *to, i64 i, int scale, int q)\n"
+	"{\n"
+	"\tunsigned char *const block = (unsigned char *)to + i / 32 * 34;\n"
+	"\tblock[2 + i % 32] = (unsigned char)q;\n"
+	"\tif (i % 32 < 2)\n"
+	"\t\tblock[i % 32] = (unsigned char)(scale >> (i % 32 * 8));\n"
+	"}\n"
+	"PAWL_FN void pawl_store_q8_0_k16(void *to, i64 i, int scale, int q)\n"
+	"{\n"
+	"\tunsigned char *const blocks = (unsigned char *)to + i / 512 * 544;\n"
+	"\tconst int column = (int)(i % 512 / 16), lane = (int)(i % 16);\n"
+	"\tblocks[32 + i % 512] = (unsigned char)q;\n"
+	"\tif (column < 2)\n"
+	"\t\tblocks[2 * lane + column] = (unsigned char)(scale >> (column * 8));\n"
+	"}\n"
+	"/* |x| for the largest of a block; what is not finite makes it infinite. */\n"
+	"PAWL_FN float pawl_q8_0_size(float x)\n"
+	"{\n"
+	"\tconst u32 bits = pawl_f32_bits(x) & 0x7fffffffu;\n"
+	"\treturn bits < 0x7f800000u ? pawl_f32_from_bits(bits) : PAWL_INF;\n"
+	"}\n"
+	"PAWL_FN u16 pawl_q8_0_scale(float amax)\n"
+	"{\n"
+	"\tif (amax == PAWL_INF)\n"
+	"\t\treturn 0x7e00;\n"
+	"\treturn amax < PAWL_ACT_LEAST ? 0 : pawl_f16_from_f32(amax / PAWL_A8_MOST);\n"
+	"}\n"
+	"PAWL_FN int pawl_q8_0_round(float x, float amax)\n"
+	"{\n"
+	"\tif (amax == PAWL_INF || amax < PAWL_ACT_LEAST)\n"
+	"\t\treturn 0;\n"
+	"\treturn (int)pawl_rne(x * (PAWL_A8_MOST / amax));\n"
+	"}\n"
+	"\n";
+
 static const char attention[] =
 	"/* The tree 8, 4, 2, 1 over 16 lanes, which it destroys. */\n"
 	"PAWL_FN float pawl_lanes_max(float *lanes)\n"
@@ -293,6 +356,7 @@ pawl_cuda_prelude(struct pawl_cuda_text *out)
 	pawl_cuda_text_append(out, constants, strlen(constants));
 	pawl_cuda_text_append(out, scalars, strlen(scalars));
 	pawl_cuda_text_append(out, reductions, strlen(reductions));
+	pawl_cuda_text_append(out, blocks, strlen(blocks));
 	pawl_cuda_text_append(out, attention, strlen(attention));
 	pawl_cuda_text_print(out, "#endif\n");
 }

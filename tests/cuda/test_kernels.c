@@ -104,7 +104,8 @@ count_elements(const struct pawl_slot *slot, const int64_t *symbols)
 	int i;
 
 	if (slot->type.layout == PAWL_LAYOUT_K16)
-		return slot->bytes / pawl_dtype_info(slot->type.dtype)->block_bytes;
+		return slot->bytes / pawl_dtype_info(slot->type.dtype)->block_bytes *
+		       pawl_dtype_info(slot->type.dtype)->block;
 	for (i = 0; i < slot->type.rank; i++) {
 		struct pawl_dim dim = slot->type.dim[i];
 
