@@ -23,6 +23,13 @@ pick_heads(struct pawl_random *r)
 	return heads;
 }
 
+/* Blocks need heads of 32. */
+static bool
+wants_blocks(struct pawl_random *r, const struct heads *heads, bool in_ops)
+{
+	return !in_ops && heads->size % 32 == 0 && pawl_random_chance(r, 40);
+}
+
 static struct pawl_node *
 reshape(struct pawl_random *r, struct pawl_node *x, int rank, const int64_t *dims)
 {
@@ -171,8 +178,10 @@ pawl_random_add_attention(struct pawl_random *r)
 	bool in_ops = !pawl_random_has(r, PAWL_RANDOM_SYMBOLIC) && pawl_random_chance(r, 60);
 	enum pawl_layout layout =
 		!in_ops && pawl_random_chance(r, 50) ? PAWL_LAYOUT_K16 : PAWL_LAYOUT_ROWS;
-	struct pawl_node *k = new_cache(r, "k", &heads, dtype, layout);
-	struct pawl_node *v = new_cache(r, "v", &heads, dtype, PAWL_LAYOUT_ROWS);
+	struct pawl_node *k = new_cache(r, "k", &heads,
+		wants_blocks(r, &heads, in_ops) ? PAWL_DTYPE_Q8_0 : dtype, layout);
+	struct pawl_node *v = new_cache(r, "v", &heads,
+		wants_blocks(r, &heads, in_ops) ? PAWL_DTYPE_Q8_0 : dtype, PAWL_LAYOUT_ROWS);
 	struct pawl_random_value x = pawl_random_rows(r, heads.n * heads.size);
 	struct pawl_node *q;
 
@@ -210,6 +219,8 @@ pick_model(struct pawl_random *r, struct model *model)
 	model->wide = pawl_random_pick(r, widths, 4);
 	model->cache = pawl_random_chance(r, 60) ? PAWL_DTYPE_F16 : PAWL_DTYPE_F32;
 	model->in_ops = !pawl_random_has(r, PAWL_RANDOM_SYMBOLIC) && pawl_random_chance(r, 30);
+	if (wants_blocks(r, &model->heads, model->in_ops))
+		model->cache = PAWL_DTYPE_Q8_0;
 	model->k_layout =
 		!model->in_ops && pawl_random_chance(r, 40) ? PAWL_LAYOUT_K16 : PAWL_LAYOUT_ROWS;
 	model->pairs = pawl_random_chance(r, 50) ? PAWL_PAIRS_ADJACENT : PAWL_PAIRS_HALVES;
@@ -258,6 +269,18 @@ project(struct pawl_random *r, const struct model *model, struct pawl_random_val
 	}
 }
 
+/* x as the type of the cache. */
+static struct pawl_node *
+to_cache_type(struct pawl_random *r, const struct model *model, struct pawl_node *x)
+{
+	struct pawl_attrs attrs = pawl_attrs_default();
+
+	attrs.dtype = model->cache;
+	return pawl_random_op(r,
+		pawl_dtype_is_float(model->cache) ? PAWL_OP_CAST : PAWL_OP_QUANTIZE, &x, 1, &attrs,
+		NULL);
+}
+
 /* x [tokens, groups, size] into the cache at the offset. */
 static struct pawl_node *
 write_cache(struct pawl_random *r, const struct model *model, struct pawl_node *cache,
@@ -267,7 +290,7 @@ write_cache(struct pawl_random *r, const struct model *model, struct pawl_node *
 	bool late = pawl_random_chance(r, 50);
 
 	if (model->cache != PAWL_DTYPE_F32 && !late)
-		x = pawl_random_some(r, pawl_build_cast(r->graph, x, model->cache));
+		x = to_cache_type(r, model, x);
 	if (pawl_random_chance(r, 50)) {
 		x = reshape(r, x, 4, (const int64_t[]){1, PAWL_RANDOM_TOKENS, g, d});
 		x = pawl_random_some(r, pawl_build_permute(r->graph, x, (const int[]){0, 2, 1, 3}));
@@ -279,7 +302,7 @@ write_cache(struct pawl_random *r, const struct model *model, struct pawl_node *
 		/* A cast owns storage, where only axis 0 may be symbolic. */
 		if (!pawl_type_is_static(&x->type))
 			return cache;
-		x = pawl_random_some(r, pawl_build_cast(r->graph, x, model->cache));
+		x = to_cache_type(r, model, x);
 	}
 	return pawl_random_some(
 		r, pawl_build_write_slice(r->graph, cache, x, NULL, 2, model->offset));

@@ -62,7 +62,7 @@ refused 2 "^pawl run: --target: 'gpu' is none of ref|cpu" run m -p x --target gp
 refused 2 "^pawl run: --target: 're' is none of ref|cpu" run m -p x --target re
 refused 2 "^pawl run: --target: '' is none of ref|cpu" run m -p x --target ''
 refused 2 "^pawl run: --activations: 'A16' is none of a16|a8" run m -p x --activations A16
-refused 2 "^pawl run: --kv: 'q3' is none of f16|f32|bf16" run m -p x --kv q3
+refused 2 "^pawl run: --kv: 'q3' is none of f16|f32|bf16|q8_0" run m -p x --kv q3
 refused 2 '^pawl run: --ctx: 0 is not in 1 \.\. ' run m -p x --ctx 0
 refused 2 '^pawl run: --ctx: 99999999999 is not in 1 \.\. ' run m -p x --ctx 99999999999
 refused 2 '^pawl run: --draft and --lookup exclude each other' run m -p x --draft m --lookup

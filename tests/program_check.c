@@ -166,7 +166,10 @@ check_template(const struct subject *s)
 	case PAWL_TEMPLATE_MAP:
 		for (i = 0; i < step->n_ops; i++)
 			HOLDS(s, pawl_op_has(step->ops[i].op, PAWL_OPF_ELEM) ||
-					step->ops[i].op == PAWL_OP_ROPE || step->ops[i].op == PAWL_OP_ZERO_FILL);
+					step->ops[i].op == PAWL_OP_ROPE ||
+					step->ops[i].op == PAWL_OP_ZERO_FILL ||
+					(step->ops[i].op == PAWL_OP_QUANTIZE &&
+						step->ops[i].type.dtype == PAWL_DTYPE_Q8_0));
 		return;
 	case PAWL_N_TEMPLATES:
 		break;

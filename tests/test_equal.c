@@ -179,21 +179,23 @@ START_TEST(variants_are_equal)
 }
 END_TEST
 
-/* f32 and bf16 caches, 8-bit activations, replanning: the settings that a plan states. */
+/* Caches of other types, 8-bit activations, replanning: the settings that a plan states. */
 START_TEST(settings_are_equal)
 {
 	static const enum pawl_dtype few[] = {PAWL_DTYPE_Q4_1, PAWL_DTYPE_Q6_K, PAWL_DTYPE_F16};
+	static const enum pawl_dtype caches[] = {
+		PAWL_DTYPE_F32, PAWL_DTYPE_BF16, PAWL_DTYPE_Q8_0};
 	struct pawl_tiny_model *model = make_model(few[_i]);
 	struct setting s = plain;
 	float *wanted;
 
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		s = plain;
-		s.kv = i ? PAWL_DTYPE_BF16 : PAWL_DTYPE_F32;
+		s.kv = caches[i];
 		wanted = run(model, &s);
 		s.target = "cpu";
 		s.n_threads = 3;
-		expect(model, few[_i], wanted, &s, i ? "bf16 cache" : "f32 cache");
+		expect(model, few[_i], wanted, &s, pawl_dtype_name(caches[i]));
 		free(wanted);
 	}
 

@@ -211,6 +211,54 @@ START_TEST(a_row_that_sees_nothing_is_zero)
 }
 END_TEST
 
+static struct pawl_tensor
+as_floats(const struct pawl_tensor *t)
+{
+	struct pawl_tensor out = pawl_test_tensor(PAWL_DTYPE_F32, t->rank, t->dim);
+
+	pawl_tensor_copy(t, &out);
+	return out;
+}
+
+/* From blocks, bit for bit what it is from the numbers that they stand for. */
+START_TEST(blocks_are_the_numbers_they_stand_for)
+{
+	enum { D = 64, V = 32, N = 144 };
+	struct attention a = {.attrs = pawl_attrs_default()};
+	bool exact = _i / 2;
+	struct pawl_tensor x = pawl_test_tensor(PAWL_DTYPE_F32, 4, PAWL_DIMS(1, GROUPS, N, D));
+	struct pawl_tensor out[2];
+
+	a.attrs.scale = 0.2;
+	a.in[0] = pawl_test_tensor(PAWL_DTYPE_F32, 3, PAWL_DIMS(TOKENS, HEADS, D));
+	a.in[1] = _i % 2 ? pawl_test_k16(PAWL_DTYPE_Q8_0, x.dim)
+			 : pawl_test_tensor(PAWL_DTYPE_Q8_0, 4, x.dim);
+	a.in[2] = pawl_test_tensor(PAWL_DTYPE_Q8_0, 4, PAWL_DIMS(1, GROUPS, N, V));
+	a.in[3] = pawl_test_int(N - TOKENS);
+	pawl_test_fill(&a.in[0], 2.0);
+	pawl_test_fill(&x, 2.0);
+	pawl_test_fill(&a.in[2], 1.0);
+	pawl_test_run(false, PAWL_OP_QUANTIZE,
+		&(struct pawl_attrs){.dtype = PAWL_DTYPE_Q8_0, .sym = -1}, &x, 1, &a.in[1]);
+	for (int i = 0; i < 2; i++) {
+		out[i] = exact ? pawl_test_wide(3, PAWL_DIMS(TOKENS, HEADS, V))
+			       : pawl_test_tensor(PAWL_DTYPE_F32, 3, PAWL_DIMS(TOKENS, HEADS, V));
+		pawl_test_run(exact, PAWL_OP_ATTENTION, &a.attrs, a.in, 4, &out[i]);
+		a.in[1] = as_floats(&a.in[1]);
+		a.in[2] = as_floats(&a.in[2]);
+	}
+	for (int64_t i = 0; i < GROUPS * N * D; i++)
+		pawl_test_near(
+			pawl_test_get(&a.in[1], i), pawl_test_get(&x, i), 2.0 / 254 + 2.0 / 2048);
+	for (int64_t i = 0; i < TOKENS * HEADS * V; i++) {
+		double got = pawl_test_get(&out[0], i);
+
+		ck_assert_double_ne(got, 0.0);
+		ck_assert_double_eq(got, pawl_test_get(&out[1], i));
+	}
+}
+END_TEST
+
 START_TEST(a_symbol_bounds_the_positions)
 {
 	struct attention a;
@@ -333,6 +381,7 @@ pawl_ref_attend_suite(void)
 	tcase_add_test(tcase, all_is_seen_when_not_causal);
 	tcase_add_test(tcase, caps_and_masks_change_the_scores);
 	tcase_add_test(tcase, a_row_that_sees_nothing_is_zero);
+	tcase_add_loop_test(tcase, blocks_are_the_numbers_they_stand_for, 0, 4);
 	tcase_add_test(tcase, a_symbol_bounds_the_positions);
 	tcase_add_test(tcase, offsets_out_of_range_are_refused);
 	tcase_add_test(tcase, layout_and_neighbours_change_no_bit);
