@@ -8,6 +8,21 @@
 #define BEGIN "<|im_start|>"
 #define END "<|im_end|>"
 
+static const struct form {
+	const char *name, *begin, *end, *assistant;
+} forms[] = {
+	[PAWL_CHAT_CHATML] = {"ChatML", BEGIN, END, "assistant"},
+	[PAWL_CHAT_GEMMA] = {"Gemma", "<start_of_turn>", "<end_of_turn>", "model"},
+};
+
+enum { N_FORMS = sizeof(forms) / sizeof(forms[0]) };
+
+const char *
+pawl_chat_form_name(enum pawl_chat_form form)
+{
+	return forms[form].name;
+}
+
 /* The first occurrence of wanted in text at or after start, or text.n. */
 static size_t
 find_text(struct pawl_text text, size_t start, const char *wanted)
@@ -109,26 +124,31 @@ enum pawl_status
 pawl_chat_init(struct pawl_chat *chat, const struct pawl_tokenizer *tokenizer,
 	struct pawl_text template, struct pawl_error *err)
 {
+	int i = 0;
+
 	memset(chat, 0, sizeof(*chat));
 	if (template.n == 0)
 		return pawl_fail(err, PAWL_UNSUPPORTED,
 			"the model has no chat template; --raw takes the text as it is");
-	if (find_text(template, 0, BEGIN) == template.n)
+	while (i < N_FORMS && find_text(template, 0, forms[i].begin) == template.n)
+		i++;
+	if (i == N_FORMS)
 		return pawl_fail(err, PAWL_UNSUPPORTED,
-			"tokenizer.chat_template is not of the ChatML form (no %s in it); --raw "
-			"takes the text as it is",
-			BEGIN);
+			"tokenizer.chat_template is not of a known form (neither %s nor %s in it); "
+			"--raw takes the text as it is",
+			forms[0].begin, forms[1].begin);
+	chat->form = (enum pawl_chat_form)i;
 	chat->tokenizer = tokenizer;
-	chat->begin = pawl_tokenizer_find(tokenizer, BEGIN, strlen(BEGIN));
-	chat->end = pawl_tokenizer_find(tokenizer, END, strlen(END));
+	chat->begin = pawl_tokenizer_find(tokenizer, forms[i].begin, strlen(forms[i].begin));
+	chat->end = pawl_tokenizer_find(tokenizer, forms[i].end, strlen(forms[i].end));
 	if (chat->begin < 0 || chat->end < 0)
 		return pawl_fail(err, PAWL_UNSUPPORTED,
-			"tokenizer.chat_template is ChatML, but %s is not in the vocabulary; --raw "
+			"tokenizer.chat_template is %s, but %s is not in the vocabulary; --raw "
 			"takes the text as it is",
-			chat->begin < 0 ? BEGIN : END);
+			forms[i].name, chat->begin < 0 ? forms[i].begin : forms[i].end);
 	chat->bos = find_text(template, 0, "bos_token") < template.n ? pawl_tokenizer_bos(tokenizer)
 								     : -1;
-	return find_default_system(chat, template, err);
+	return chat->form == PAWL_CHAT_CHATML ? find_default_system(chat, template, err) : PAWL_OK;
 }
 
 void
@@ -138,41 +158,52 @@ pawl_chat_release(struct pawl_chat *chat)
 	memset(chat, 0, sizeof(*chat));
 }
 
+static size_t
+put(char *text, size_t n, struct pawl_text piece)
+{
+	if (piece.n)
+		memcpy(text + n, piece.bytes, piece.n);
+	return n + piece.n;
+}
+
 /*
  * Role, newline and content are encoded as one text: words may reach over the border, as they do
- * in the text that the template makes.
+ * in the text that the template makes.  before: another content, an empty line after it, or of 0 bytes.
  */
 static enum pawl_status
-add_head(const struct pawl_chat *chat, const char *role, struct pawl_text content,
-	struct pawl_token_list *list, struct pawl_error *err)
+add_head(const struct pawl_chat *chat, const char *role, struct pawl_text before,
+	struct pawl_text content, struct pawl_token_list *list, struct pawl_error *err)
 {
-	size_t n_role = strlen(role);
+	struct pawl_text name = {role, strlen(role)};
+	size_t n, most = name.n + 3;
 	enum pawl_status status;
 	char *text;
 
-	if (content.n > SIZE_MAX - n_role - 1)
+	if (__builtin_add_overflow(most, before.n, &most) ||
+		__builtin_add_overflow(most, content.n, &most))
 		return pawl_fail(err, PAWL_CAPACITY, "a message of %zu bytes", content.n);
-	text = malloc(n_role + 1 + content.n);
+	text = malloc(most);
 	if (!text)
 		return pawl_fail(
-			err, PAWL_OUT_OF_MEMORY, "no memory for a message of %zu bytes", content.n);
-	memcpy(text, role, n_role);
-	text[n_role] = '\n';
-	if (content.n)
-		memcpy(text + n_role + 1, content.bytes, content.n);
+			err, PAWL_OUT_OF_MEMORY, "no memory for a message of %zu bytes", most);
+	n = put(text, 0, name);
+	text[n++] = '\n';
+	n = put(text, n, before);
+	if (before.n)
+		n = put(text, n, (struct pawl_text){"\n\n", 2});
+	n = put(text, n, content);
 	status = pawl_token_list_add(list, chat->begin, err);
 	if (!status)
-		status = pawl_tokenizer_encode(
-			chat->tokenizer, text, n_role + 1 + content.n, 0, list, err);
+		status = pawl_tokenizer_encode(chat->tokenizer, text, n, 0, list, err);
 	free(text);
 	return status;
 }
 
 static enum pawl_status
-add_message(const struct pawl_chat *chat, const char *role, struct pawl_text content,
-	struct pawl_token_list *list, struct pawl_error *err)
+add_message(const struct pawl_chat *chat, const char *role, struct pawl_text before,
+	struct pawl_text content, struct pawl_token_list *list, struct pawl_error *err)
 {
-	enum pawl_status status = add_head(chat, role, content, list, err);
+	enum pawl_status status = add_head(chat, role, before, content, list, err);
 
 	if (!status)
 		status = pawl_token_list_add(list, chat->end, err);
@@ -189,8 +220,15 @@ is_role(const char *role)
 	return n > 0 && role[n] == 0;
 }
 
+static bool
+is_system(const struct pawl_chat_message *message)
+{
+	return !strcmp(message->role, "system");
+}
+
 static enum pawl_status
-check_messages(const struct pawl_chat_message *messages, size_t n, struct pawl_error *err)
+check_messages(const struct pawl_chat *chat, const struct pawl_chat_message *messages, size_t n,
+	struct pawl_error *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct pawl_text content = messages[i].content;
@@ -199,6 +237,11 @@ check_messages(const struct pawl_chat_message *messages, size_t n, struct pawl_e
 		if (!is_role(messages[i].role))
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 				"message %zu: a role is made of lower-case letters", i);
+		if (chat->form == PAWL_CHAT_GEMMA && is_system(&messages[i]) &&
+			(i > 0 || n == 1))
+			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+				"message %zu: of role system, which %s has in front of another only",
+				i, forms[chat->form].name);
 		if (n_valid < content.n)
 			return pawl_fail(err, PAWL_INVALID_TEXT,
 				"message %zu is not UTF-8 at byte %zu", i, n_valid);
@@ -206,22 +249,73 @@ check_messages(const struct pawl_chat_message *messages, size_t n, struct pawl_e
 	return PAWL_OK;
 }
 
+static struct pawl_text
+trimmed(struct pawl_text text)
+{
+	static const char space[] = " \t\n\v\f\r";
+
+	while (text.n && memchr(space, text.bytes[0], sizeof(space) - 1)) {
+		text.bytes++;
+		text.n--;
+	}
+	while (text.n && memchr(space, text.bytes[text.n - 1], sizeof(space) - 1))
+		text.n--;
+	return text;
+}
+
+static enum pawl_status
+add_chatml(const struct pawl_chat *chat, const struct pawl_chat_message *messages, size_t n,
+	struct pawl_token_list *list, struct pawl_error *err)
+{
+	const struct pawl_text none = {NULL, 0};
+	enum pawl_status status = PAWL_OK;
+
+	if (chat->system && n && !is_system(&messages[0]))
+		status = add_message(chat, "system", none,
+			(struct pawl_text){chat->system, chat->n_system}, list, err);
+	for (size_t i = 0; i < n && !status; i++)
+		status = add_message(
+			chat, messages[i].role, none, messages[i].content, list, err);
+	return status;
+}
+
+static enum pawl_status
+add_gemma(const struct pawl_chat *chat, const struct pawl_chat_message *messages, size_t n,
+	struct pawl_token_list *list, struct pawl_error *err)
+{
+	struct pawl_text before = {NULL, 0};
+	enum pawl_status status = PAWL_OK;
+
+	for (size_t i = 0; i < n && !status; i++) {
+		const char *role = messages[i].role;
+
+		if (is_system(&messages[i])) {
+			before = messages[i].content;
+			continue;
+		}
+		if (!strcmp(role, "assistant"))
+			role = forms[PAWL_CHAT_GEMMA].assistant;
+		status = add_message(chat, role, before, trimmed(messages[i].content), list, err);
+		before.n = 0;
+	}
+	return status;
+}
+
 enum pawl_status
 pawl_chat_prompt(const struct pawl_chat *chat, const struct pawl_chat_message *messages, size_t n,
 	bool generate, struct pawl_token_list *list, struct pawl_error *err)
 {
 	size_t n_before = list->n;
-	enum pawl_status status = check_messages(messages, n, err);
+	const struct pawl_text none = {NULL, 0};
+	enum pawl_status status = check_messages(chat, messages, n, err);
 
 	if (!status && chat->bos >= 0)
 		status = pawl_token_list_add(list, chat->bos, err);
-	if (!status && chat->system && n && strcmp(messages[0].role, "system") != 0)
-		status = add_message(chat, "system",
-			(struct pawl_text){chat->system, chat->n_system}, list, err);
-	for (size_t i = 0; i < n && !status; i++)
-		status = add_message(chat, messages[i].role, messages[i].content, list, err);
+	if (!status)
+		status = (chat->form == PAWL_CHAT_GEMMA ? add_gemma : add_chatml)(
+			chat, messages, n, list, err);
 	if (!status && generate)
-		status = add_head(chat, "assistant", (struct pawl_text){NULL, 0}, list, err);
+		status = add_head(chat, forms[chat->form].assistant, none, none, list, err);
 	if (status)
 		list->n = n_before;
 	return status;

@@ -176,7 +176,8 @@ print_tokenizer(const struct info *info)
 	if (info->chat_error.status)
 		printf("none in use: %s\n", info->chat_error.text);
 	else
-		printf("ChatML, from tokenizer.chat_template%s%s\n",
+		printf("%s, from tokenizer.chat_template%s%s\n",
+			pawl_chat_form_name(info->chat.form),
 			info->chat.system ? ", default system message" : "",
 			info->chat.bos >= 0 ? ", BOS first" : "");
 }

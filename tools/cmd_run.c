@@ -68,8 +68,8 @@ encode_message(struct run *r, const char *text, size_t n, struct pawl_error *err
 	if (status)
 		return status;
 	if (r->verbose)
-		pawl_note(r->command, "template: ChatML, from tokenizer.chat_template%s",
-			chat.system ? ", with its default system message" : "");
+		pawl_note(r->command, "template: %s, from tokenizer.chat_template%s",
+			pawl_chat_form_name(chat.form), chat.system ? ", with its default system message" : "");
 	status = pawl_chat_prompt(&chat, &message, 1, true, &r->ids, err);
 	if (status)
 		pawl_error_prefix(err, "%.300s", prompt_name(r));
