@@ -9,8 +9,10 @@ import tempfile
 
 SOURCE = os.environ["top_srcdir"]
 PAWL = os.path.join(os.environ["top_builddir"], "tools", "pawl")
-MODEL = os.environ["PAWL_TEST_MODEL"]
-N_VOCAB = 49152
+MODEL = os.environ["model"]
+GOLDEN = os.environ["golden"]  # what the names of its files in tests/data end with
+N_VOCAB = {"smollm2-135m": 49152, "gemma3-270m": 262144}[GOLDEN]
+N_CASES = {"smollm2-135m": 8, "gemma3-270m": 6}[GOLDEN]
 
 
 def read_json(name):
@@ -19,7 +21,7 @@ def read_json(name):
 
 
 def cases():
-    return read_json("golden-smollm2-135m.json")["cases"]
+    return read_json(f"golden-{GOLDEN}.json")["cases"]
 
 
 def forced(case):
@@ -33,12 +35,12 @@ def pawl(*arguments, text=b""):
     return done.returncode, done.stdout, done.stderr.decode("utf-8", "replace")
 
 
-def evaluate(tokens, *options):
-    """The logits of `pawl eval`, an array of f32, N_VOCAB for each token."""
+def evaluate(tokens, *options, first=0):
+    """The logits of `pawl eval`, an array of f32, N_VOCAB for each token from the first on."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "logits")
         status, _, said = pawl("eval", MODEL, "--tokens", ",".join(map(str, tokens)),
-                               "--logits", path, *options)
+                               "--logits", path, "--from", first, *options)
         if status:
             sys.exit(f"pawl eval: status {status}: {said}")
         logits = array.array("f")
@@ -46,7 +48,7 @@ def evaluate(tokens, *options):
             logits.frombytes(f.read())
     if sys.byteorder != "little":
         logits.byteswap()
-    if len(logits) != len(tokens) * N_VOCAB:
+    if len(logits) != (len(tokens) - first) * N_VOCAB:
         sys.exit(f"pawl eval: {len(logits)} logits for {len(tokens)} tokens")
     return logits
 

