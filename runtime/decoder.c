@@ -18,9 +18,8 @@ counters_of(struct pawl_decoder *d)
 	return pawl_inference_context_counters(d->sessions.context);
 }
 
-/* Rings for what the options ask for; none where they would hold no less than everything. */
-static enum pawl_status
-plan_rings(const struct pawl_model_source *source, const struct pawl_decoder_options *o,
+enum pawl_status
+pawl_decoder_rings(const struct pawl_model_source *source, const struct pawl_decoder_options *o,
 	struct pawl_kv_rings *out, struct pawl_error *err)
 {
 	int64_t chunk = o->prefill_chunk ? o->prefill_chunk : PAWL_PREFILL_CHUNK, n;
@@ -68,7 +67,7 @@ pawl_decoder_new(const struct pawl_model_source *source, struct pawl_device *dev
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"a prefill chunk of %" PRId64 " tokens; 1 to %d are possible",
 			options->prefill_chunk, PAWL_MAX_PREFILL_CHUNK);
-	status = plan_rings(source, options, &shape.rings, err);
+	status = pawl_decoder_rings(source, options, &shape.rings, err);
 	if (status)
 		return status;
 	d = pawl_memory_zalloc(1, sizeof(*d));

@@ -43,6 +43,14 @@ struct pawl_decoder_options {
 	void *arg;
 };
 
+/*
+ * The rings that a decoder with these options has: none where they are not asked for, no layer has a
+ * window, or they would hold no less than everything.  PAWL_INVALID_ARGUMENT where none is large enough.
+ */
+enum pawl_status pawl_decoder_rings(const struct pawl_model_source *source,
+	const struct pawl_decoder_options *options, struct pawl_kv_rings *out,
+	struct pawl_error *err);
+
 enum pawl_status pawl_decoder_new(const struct pawl_model_source *source,
 	struct pawl_device *device, const struct pawl_decoder_options *options,
 	struct pawl_decoder **out, struct pawl_error *err);

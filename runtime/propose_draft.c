@@ -61,7 +61,7 @@ keep_common(struct pawl_draft *draft, const uint32_t *tokens, int64_t n)
 	while (common < most && draft->tokens[common] == tokens[common])
 		common++;
 	pawl_decoder_truncate(draft->decoder, common);
-	return common;
+	return pawl_decoder_len(draft->decoder); /* less, where rings go back less far */
 }
 
 static enum pawl_status

@@ -149,6 +149,51 @@ START_TEST(a_draft_computes_what_it_does_not_have)
 }
 END_TEST
 
+/* A sequence that parts from the one before further back than rings go is computed anew. */
+START_TEST(a_draft_whose_rings_go_back_less_far)
+{
+	enum { N = 300, PARTS = 100, MOST = 6 };
+	struct pawl_tiny_options tiny = pawl_tiny_defaults();
+	struct pawl_decoder_options options = pawl_test_decoder_options();
+	uint32_t tokens[N], guess[2][MOST];
+	struct pawl_tiny_model *model;
+
+	tiny.window = 20;
+	tiny.window_layers = 1;
+	model = pawl_tiny_model_new(&tiny);
+	options.capacity = 512;
+	for (int rings = 0; rings < 2; rings++) {
+		struct pawl_decoder *decoder;
+		struct pawl_draft *draft;
+		struct pawl_proposer proposer;
+		int64_t n;
+
+		options.rings = rings;
+		decoder = pawl_test_decoder(model, &options);
+		ck_assert_int_eq(pawl_draft_new(decoder, &draft, &err), PAWL_OK);
+		proposer = pawl_draft_proposer(draft);
+		for (int64_t i = 0; i < N; i++)
+			tokens[i] = pawl_test_token(1, i);
+		ck_assert_int_eq(proposer.propose(proposer.ctx, tokens, N, MOST, guess[rings], &n,
+					 &err),
+			PAWL_OK);
+		ck_assert_int_eq(pawl_kv_cache_least_len(pawl_decoder_cache(decoder)) > PARTS,
+			rings);
+		for (int64_t i = PARTS; i < N; i++)
+			tokens[i] = pawl_test_token(2, i);
+		ck_assert_int_eq(proposer.propose(proposer.ctx, tokens, N, MOST, guess[rings], &n,
+					 &err),
+			PAWL_OK);
+		ck_assert_int_eq(n, MOST);
+		ck_assert_int_eq(pawl_decoder_len(decoder), N + MOST - 1);
+		pawl_draft_free(draft);
+		pawl_decoder_free(decoder);
+	}
+	ck_assert_mem_eq(guess[0], guess[1], sizeof(guess[0]));
+	pawl_tiny_model_free(model);
+}
+END_TEST
+
 START_TEST(a_draft_ends_with_its_capacity)
 {
 	struct pawl_tiny_options tiny = pawl_tiny_defaults();
@@ -210,6 +255,7 @@ pawl_propose_suite(void)
 	tcase_add_test(tcase, lookup_guesses_nothing_below_its_least);
 	tcase_add_test(tcase, lookup_repeats_a_period);
 	tcase_add_test(tcase, a_draft_computes_what_it_does_not_have);
+	tcase_add_test(tcase, a_draft_whose_rings_go_back_less_far);
 	tcase_add_test(tcase, a_draft_ends_with_its_capacity);
 	tcase_add_test(tcase, a_draft_without_memory_is_none);
 	suite_add_tcase(suite, tcase);

@@ -177,6 +177,10 @@ bench(struct bench *b, struct pawl_json *json, cJSON *rows, struct pawl_error *e
 	if (!status) /* a chunk that is filled up needs room as well */
 		status = pawl_engine_capacity(&b->engine,
 			b->n_ids + (b->n_generate > 32 ? b->n_generate : 32), &capacity, err);
+	/* What is measured is taken back, the rows that fill up a chunk with it. */
+	b->engine.rollback = b->n_prompt + PAWL_PREFILL_CHUNK;
+	if (b->engine.rollback < b->n_generate)
+		b->engine.rollback = b->n_generate;
 	for (int i = 0; i < b->threads.n && !status; i++) {
 		b->engine.options.threads = b->threads.items[i];
 		pawl_decoder_free(b->engine.decoder);

@@ -88,7 +88,8 @@ plan_model(struct pawl_engine *engine, const struct plan *p, const char *path,
 	if (!status)
 		status = pawl_engine_capacity(engine, p->seq, &capacity, err);
 	if (!status)
-		status = pawl_engine_start(engine, capacity, 0, err);
+		status = pawl_engine_start(
+			engine, capacity, p->seq > PAWL_PREFILL_CHUNK ? p->seq : 0, err);
 	return status ? status : pawl_decoder_prepare(engine->decoder, p->seq, logits, out, err);
 }
 

@@ -136,6 +136,19 @@ note_unused(const struct run *r)
 			n, (int)first->name.n, first->name.text);
 }
 
+static void
+note_cache(const struct run *r, const struct pawl_decoder_stats *stats, int64_t capacity)
+{
+	const struct pawl_kv_shape *shape =
+		pawl_kv_cache_shape(pawl_decoder_cache(r->engine.decoder));
+	char rings[48] = "";
+
+	if (shape->rings.positions)
+		snprintf(rings, sizeof(rings), ", rings of %" PRId64, shape->rings.positions);
+	pawl_note(r->command, "%s; cache for %" PRId64 " positions, %" PRId64 " bytes%s",
+		stats->threads, capacity, stats->kv_bytes, rings);
+}
+
 /* Without -n: DEFAULT_N tokens, fewer where the context has no room for them. */
 static enum pawl_status
 choose_capacity(struct run *r, int64_t *capacity, struct pawl_error *err)
@@ -192,6 +205,8 @@ run(struct run *r, struct pawl_progress *progress, struct pawl_error *err)
 		status = choose_capacity(r, &capacity, err);
 	if (status)
 		return status;
+	r->engine.keeps_all = r->resume.save || r->resume.restore;
+	r->engine.rollback = pawl_speculate_rollback(&r->speculate);
 	pawl_progress_stage(progress, "preparing", 0, 0);
 	status = pawl_engine_start(&r->engine, capacity, 0, err);
 	if (!status)
@@ -200,8 +215,7 @@ run(struct run *r, struct pawl_progress *progress, struct pawl_error *err)
 		return status;
 	if (r->verbose) {
 		pawl_decoder_stats(r->engine.decoder, &stats);
-		pawl_note(r->command, "%s; cache for %" PRId64 " positions, %" PRId64 " bytes",
-			stats.threads, capacity, stats.kv_bytes);
+		note_cache(r, &stats, capacity);
 	}
 	pawl_progress_stage(progress, "reading the prompt", 0, 0);
 	r->generate.speculative = r->speculate.speculative;

@@ -93,19 +93,28 @@ pawl_engine_kv_dtype(const struct pawl_engine_options *options)
 	return kv_types[options->kv];
 }
 
-enum pawl_status
-pawl_engine_start(
-	struct pawl_engine *engine, int64_t capacity, int64_t chunk, struct pawl_error *err)
+struct pawl_decoder_options
+pawl_engine_decoder_options(const struct pawl_engine *engine, int64_t capacity, int64_t chunk)
 {
-	const struct pawl_decoder_options options = {
+	return (struct pawl_decoder_options){
 		.capacity = capacity,
 		.kv_dtype = pawl_engine_kv_dtype(&engine->options),
 		.precision = (enum pawl_precision)engine->options.precision,
 		.n_threads = (int)engine->options.threads,
 		.prefill_chunk = chunk,
+		.rings = !engine->keeps_all,
+		.ring_rollback = engine->rollback,
 		.built = print_times,
 		.arg = (void *)(uintptr_t)engine->command,
 	};
+}
+
+enum pawl_status
+pawl_engine_start(
+	struct pawl_engine *engine, int64_t capacity, int64_t chunk, struct pawl_error *err)
+{
+	const struct pawl_decoder_options options =
+		pawl_engine_decoder_options(engine, capacity, chunk);
 	enum pawl_status status = pawl_engine_open_device(engine, err);
 
 	return status ? status

@@ -45,6 +45,8 @@ struct pawl_engine {
 	struct pawl_model *model;
 	struct pawl_device *device;
 	struct pawl_decoder *decoder;
+	bool keeps_all;   /* no rings: every position stays, as what is saved needs it */
+	int64_t rollback; /* tokens that may be taken back at once, in rings too */
 };
 
 /* command is where notes come from. */
@@ -67,6 +69,10 @@ enum pawl_status pawl_engine_capacity(
 	struct pawl_engine *engine, int64_t need, int64_t *out, struct pawl_error *err);
 
 enum pawl_dtype pawl_engine_kv_dtype(const struct pawl_engine_options *options);
+
+/* What engine_start makes the decoder with. */
+struct pawl_decoder_options pawl_engine_decoder_options(
+	const struct pawl_engine *engine, int64_t capacity, int64_t chunk);
 
 /* Opens the device and makes the decoder of the model; chunk 0 is the runtime's choice. */
 enum pawl_status pawl_engine_start(

@@ -82,7 +82,9 @@ enum pawl_status
 pawl_forecast_print(struct pawl_engine *engine, int64_t capacity, bool json, struct pawl_error *err)
 {
 	const struct pawl_model_source *source = pawl_model_source(engine->model);
-	const struct pawl_kv_shape shape = {
+	const struct pawl_decoder_options options =
+		pawl_engine_decoder_options(engine, capacity, 0);
+	struct pawl_kv_shape shape = {
 		.n_layers = source->n_layers,
 		.n_kv_heads = source->n_kv_heads,
 		.head_dim = source->head_dim,
@@ -100,12 +102,15 @@ pawl_forecast_print(struct pawl_engine *engine, int64_t capacity, bool json, str
 	char reason[160];
 	enum pawl_status status = pawl_engine_open_device(engine, err);
 
+	if (!status)
+		status = pawl_decoder_rings(source, &options, &shape.rings, err);
 	if (!status && !n_threads)
 		status = pawl_default_threads(reason, sizeof(reason), &n_threads, err);
 	for (int i = 0; i < N_PLANS && !status; i++) {
 		struct pawl_graph_request request = requests[i];
 
 		request.capacity = shape.max_seq_len;
+		request.ring = shape.rings.positions;
 		request.kv_dtype = shape.dtype;
 		status = build(engine, &request, &plans[i], err);
 	}

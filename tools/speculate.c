@@ -50,6 +50,12 @@ pawl_speculate_open(
 	return compare_vocabularies(s, engine, err);
 }
 
+int64_t
+pawl_speculate_rollback(const struct pawl_speculate *s)
+{
+	return s->draft || s->lookup ? s->n_guess : 0;
+}
+
 /* A decoder of the draft's, as large as the other or as its model allows. */
 static enum pawl_status
 start_draft(struct pawl_speculate *s, struct pawl_engine *engine, struct pawl_error *err)
@@ -59,6 +65,7 @@ start_draft(struct pawl_speculate *s, struct pawl_engine *engine, struct pawl_er
 	enum pawl_status status;
 
 	s->engine.device = pawl_device_ref(engine->device);
+	s->engine.rollback = engine->rollback;
 	status = pawl_engine_start(&s->engine, capacity < made_for ? capacity : made_for, 0, err);
 	return status ? status : pawl_draft_new(s->engine.decoder, &s->guesser, err);
 }

@@ -36,6 +36,9 @@ struct pawl_speculate {
  */
 enum pawl_status pawl_speculate_open(
 	struct pawl_speculate *s, const struct pawl_engine *engine, struct pawl_error *err);
+/* Tokens that guessing takes back at once. */
+int64_t pawl_speculate_rollback(const struct pawl_speculate *s);
+
 /* For the decoder of engine, which must outlive this. */
 enum pawl_status pawl_speculate_start(
 	struct pawl_speculate *s, struct pawl_engine *engine, struct pawl_error *err);
