@@ -1,25 +1,29 @@
 /*
  * A vocabulary and a text out of one input: four bytes (pre-tokenizer; bits below; bos; eos),
  * lines "TYPE DIGIT, TOKEN" up to an empty one, merges likewise, and the text.  What a text gives
- * must be in order the bytes of the text, some dropped, and no control token unasked.
+ * must be in order the bytes of the text, some dropped, and no control token unasked.  With scores, for
+ * which tokens of all bytes are added, it must be the text but for how spaces are written.
  */
 #include "models/chat.h"
 #include "models/tokenizer.h"
 #include "models/utf8.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_LINES = 128 };
-enum { SPECIAL = 1, BOS = 2, NO_TYPES = 4, FEWER_TYPES = 8, NO_IDS = 16 };
+enum { SPECIAL = 1, BOS = 2, NO_TYPES = 4, FEWER_TYPES = 8, NO_IDS = 16, SCORES = 32, SPACE = 64 };
 
 static const char *const pres[] = {
 	"gpt-2", "smollm", "llama-bpe", "qwen2", "qwen35", "gpt-4o", "tekken", "deepseek-v3"};
 
 struct input {
 	struct pawl_vocab_source source;
-	struct pawl_text tokens[MAX_LINES], merges[MAX_LINES], text;
-	int32_t types[MAX_LINES];
+	struct pawl_text tokens[MAX_LINES + 256], merges[MAX_LINES], text;
+	int32_t types[MAX_LINES + 256];
+	float scores[MAX_LINES + 256];
+	char bytes[256][8];
 	unsigned int bits;
 };
 
@@ -44,6 +48,27 @@ read_lines(struct pawl_text *rest, struct pawl_text *lines)
 	return n;
 }
 
+/* Few scores, so that many are equal. */
+static void
+add_scores(struct input *in)
+{
+	struct pawl_vocab_source *source = &in->source;
+
+	source->model = (struct pawl_text){"llama", 5};
+	for (int i = 0; i < 256; i++) {
+		size_t id = source->n_tokens++;
+
+		snprintf(in->bytes[i], sizeof(in->bytes[i]), "<0x%02X>", (unsigned int)i);
+		in->tokens[id] = (struct pawl_text){in->bytes[i], 6};
+		in->types[id] = PAWL_TOKEN_BYTE;
+	}
+	for (size_t i = 0; i < source->n_tokens; i++)
+		in->scores[i] = -(float)(i * 5 % 8);
+	source->scores = in->scores;
+	source->n_scores = source->n_tokens;
+	source->add_space_prefix = (in->bits & SPACE) != 0;
+}
+
 static void
 read_input(const uint8_t *data, size_t size, struct input *in)
 {
@@ -62,6 +87,8 @@ read_input(const uint8_t *data, size_t size, struct input *in)
 		in->tokens[i].bytes++;
 		in->tokens[i].n--;
 	}
+	if (in->bits & SCORES)
+		add_scores(in);
 	source->tokens = in->tokens;
 	source->merges = in->merges;
 	source->token_types = in->bits & NO_TYPES ? NULL : in->types;
@@ -80,23 +107,64 @@ require(int truth)
 		abort();
 }
 
+/* Writes U+2581 as a space, or leaves out both; returns the length. */
+static size_t
+write_spaces(char *text, size_t n, int drop)
+{
+	size_t n_out = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		int is_mark = n - i >= 3 && !memcmp(text + i, "\xe2\x96\x81", 3);
+
+		i += is_mark ? 2 : 0;
+		if (is_mark || text[i] == ' ') {
+			if (!drop)
+				text[n_out++] = ' ';
+		} else {
+			text[n_out++] = text[i];
+		}
+	}
+	return n_out;
+}
+
+static void
+check_text(const char *joined, size_t n, struct pawl_text text, unsigned int bits)
+{
+	size_t at = 0;
+	char *a, *b;
+
+	if (!(bits & SCORES)) {
+		for (size_t i = 0; i < n; i++, at++) {
+			while (at < text.n && text.bytes[at] != joined[i])
+				at++;
+			require(at < text.n);
+		}
+		return;
+	}
+	a = malloc(n + 1);
+	b = malloc(text.n + 1);
+	require(a && b);
+	memcpy(a, joined, n);
+	memcpy(b, text.bytes, text.n);
+	n = write_spaces(a, n, bits & SPACE);
+	require(n == write_spaces(b, text.n, bits & SPACE) && !memcmp(a, b, n));
+	free(a);
+	free(b);
+}
+
 static void
 check_ids(const struct pawl_tokenizer *tokenizer, const struct pawl_token_list *list, size_t first,
-	struct pawl_text text, int special)
+	struct pawl_text text, unsigned int bits)
 {
 	struct pawl_utf8_stream stream;
-	size_t n, n_out = 0, at = 0;
+	size_t n, n_out = 0;
 	char *joined, *out;
 
 	for (size_t i = first; i < list->n; i++)
-		require(special || !pawl_tokenizer_is_control(tokenizer, list->ids[i]));
+		require(bits & SPECIAL || !pawl_tokenizer_is_control(tokenizer, list->ids[i]));
 	require(pawl_tokenizer_decode(tokenizer, list->ids + first, list->n - first, true, &joined,
 			&n, NULL) == PAWL_OK);
-	for (size_t i = 0; i < n; i++, at++) {
-		while (at < text.n && text.bytes[at] != joined[i])
-			at++;
-		require(at < text.n);
-	}
+	check_text(joined, n, text, bits);
 	out = malloc(3 * n + 3 * list->n + 3);
 	require(out != NULL);
 	pawl_utf8_stream_init(&stream);
@@ -108,7 +176,7 @@ check_ids(const struct pawl_tokenizer *tokenizer, const struct pawl_token_list *
 	}
 	n_out += pawl_utf8_stream_flush(&stream, out + n_out);
 	require(pawl_utf8_valid_prefix(out, n_out) == n_out);
-	if (n == text.n)
+	if (n == text.n && !(bits & SCORES))
 		require(n_out == n && memcmp(out, text.bytes, n) == 0);
 	free(out);
 	free(joined);
@@ -147,7 +215,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (pawl_tokenizer_encode(tokenizer, in.text.bytes, in.text.n, flags, &list, &err))
 		require(list.n == 0);
 	else if (list.n)
-		check_ids(tokenizer, &list, in.bits & BOS ? 1 : 0, in.text, in.bits & SPECIAL);
+		check_ids(tokenizer, &list, in.bits & BOS ? 1 : 0, in.text, in.bits);
 	chat(tokenizer, in.text, &list);
 	pawl_token_list_release(&list);
 	pawl_tokenizer_free(tokenizer);
