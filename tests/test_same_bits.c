@@ -1,6 +1,9 @@
 /* The comparisons of same_bits.h on a tiny model of each family; model_state.c has a real one. */
 #include "tests/same_bits.h"
 
+#include "runtime/decode_session.h"
+#include "runtime/inference_context.h"
+#include "runtime/token_data.h"
 #include "tests/decoding.h"
 #include "tests/suites.h"
 #include "tests/tiny_mla.h"
@@ -45,11 +48,10 @@ end_llama(void)
 static void
 begin_mla_by(const char *target)
 {
-	struct pawl_tiny_mla_options options = pawl_tiny_mla_defaults();
+	const struct pawl_tiny_mla_options options = pawl_tiny_mla_defaults();
 
-	options.has_pairs = true;
 	mla = pawl_tiny_mla_new(&options);
-	begin(target, pawl_tiny_mla_source(mla));
+	begin(target, pawl_tiny_mla_pairs(mla));
 }
 
 static void
@@ -165,7 +167,117 @@ START_TEST(taking_turns_rebuilds_nothing)
 }
 END_TEST
 
+/* The model as it is, not in pairs: the sequences side by side in a cache of latents, in blocks in no order. */
+
+enum { N_SEQUENCES = PAWL_KNOWN_SEQUENCES, BLOCK = 16, MAX_BLOCKS = 4, N_BLOCKS = 16 };
+
+struct latents {
+	struct pawl_inference_context *context;
+	struct pawl_latent_kv_cache *cache;
+	struct pawl_plan *plan;
+	struct pawl_decode_session *session;
+	struct pawl_token_buffers buffers;
+};
+
 static void
+open_latents(struct latents *l)
+{
+	const struct pawl_model_source *source = pawl_tiny_mla_source(mla);
+	const struct pawl_latent_shape shape =
+		pawl_tiny_mla_cache(mla, N_BLOCKS * BLOCK, PAWL_DTYPE_F16);
+	const struct pawl_graph_request request = {.n_tokens = N_SEQUENCES,
+		.capacity = N_BLOCKS * BLOCK,
+		.kv_dtype = PAWL_DTYPE_F16,
+		.logits = PAWL_LOGITS_ALL,
+		.n_sequences = N_SEQUENCES,
+		.block_size = BLOCK,
+		.max_blocks = MAX_BLOCKS};
+	const struct pawl_plan_options options = {.key = {.seq = N_SEQUENCES,
+		.max_seq_len = N_BLOCKS * BLOCK,
+		.n_layers = source->n_layers,
+		.cache_dtype = PAWL_DTYPE_F16,
+		.precision = PAWL_PRECISION_A16,
+		.device = device->id,
+		.n_sequences = N_SEQUENCES,
+		.block_size = BLOCK,
+		.max_blocks = MAX_BLOCKS}};
+	struct pawl_error *err = &pawl_same_bits.err;
+	struct pawl_graph *graph;
+
+	pawl_same_must(pawl_inference_context_new(device, 2, &l->context, err));
+	pawl_same_must(pawl_latent_kv_cache_with_capacity(l->context, &shape, &l->cache, err));
+	pawl_same_must(source->build(source->ctx, &request, &graph, err));
+	pawl_same_must(pawl_plan_build(graph, device, &options, &l->plan, err));
+	pawl_graph_free(graph);
+	pawl_same_must(pawl_decode_session_new_latent(l->plan, source->weights, l->cache,
+		pawl_inference_context_team(l->context), &l->session, err));
+	pawl_same_must(pawl_token_buffers_init(&l->buffers, l->session, err));
+	for (int i = 0; i < N_SEQUENCES * MAX_BLOCKS; i++)
+		l->buffers.block_table[i] = (uint32_t)((i * 7 + 3) % N_BLOCKS);
+}
+
+static void
+close_latents(struct latents *l)
+{
+	pawl_token_buffers_release(&l->buffers);
+	pawl_decode_session_free(l->session);
+	pawl_plan_unref(l->plan);
+	pawl_latent_kv_cache_free(l->cache);
+	pawl_inference_context_free(l->context);
+}
+
+/* The token at a position of each sequence that is as long. */
+static void
+run_latents(struct latents *l, int64_t position)
+{
+	const struct pawl_model_source *source = pawl_tiny_mla_source(mla);
+	struct pawl_token_row rows[N_SEQUENCES];
+	struct pawl_token_data data;
+	const float *logits;
+
+	for (int i = 0; i < N_SEQUENCES; i++) {
+		const struct pawl_known_sequence *known = &pawl_same_bits.known[i];
+		const uint32_t *blocks = l->buffers.block_table + i * MAX_BLOCKS;
+
+		rows[i] = (struct pawl_token_row){.position = -1};
+		if (position < known->n_prompt + PAWL_KNOWN_STEPS)
+			rows[i] = (struct pawl_token_row){known->tokens[position], position,
+				(int64_t)blocks[position / BLOCK] * BLOCK + position % BLOCK};
+	}
+	pawl_same_must(pawl_token_buffers_fill_rows(
+		&l->buffers, source, rows, &data, &pawl_same_bits.err));
+	pawl_same_must(pawl_decode_session_realize(l->session, &data, &l->buffers.env,
+		pawl_inference_context_counters(l->context), &pawl_same_bits.err));
+	logits = pawl_decode_session_output(l->session, 0, NULL);
+	for (int i = 0; i < N_SEQUENCES; i++) {
+		int64_t step = position - pawl_same_bits.known[i].n_prompt + 1;
+
+		if (step >= 0 && step <= PAWL_KNOWN_STEPS)
+			pawl_same_logits("a batch of latents", i, (int)step,
+				logits + i * source->n_vocab);
+	}
+}
+
+static void
+batch_latents(void)
+{
+	struct latents l;
+
+	open_latents(&l);
+	for (int64_t i = 0; i < PAWL_KNOWN_MAX_PROMPT + PAWL_KNOWN_STEPS; i++)
+		run_latents(&l, i);
+	close_latents(&l);
+}
+
+START_TEST(a_ragged_batch_of_latents_is_alone)
+{
+	pawl_same_bits.n_passed = 0;
+	expect_equal(batch_latents);
+	ck_assert_int_eq(pawl_same_bits.n_passed, N_SEQUENCES * (PAWL_KNOWN_STEPS + 1));
+}
+END_TEST
+
+static TCase *
 add_case(Suite *suite, const char *name, SFun setup, SFun teardown)
 {
 	TCase *tcase = tcase_create(name);
@@ -187,17 +299,21 @@ add_case(Suite *suite, const char *name, SFun setup, SFun teardown)
 	tcase_add_test(tcase, a_thousand_tokens_in_one_plan_a_bucket);
 	tcase_add_test(tcase, taking_turns_rebuilds_nothing);
 	suite_add_tcase(suite, tcase);
+	return tcase;
 }
 
 Suite *
 pawl_same_bits_suite(void)
 {
 	Suite *suite = suite_create("same_bits");
+	TCase *tcase;
 
 	add_case(suite, "llama", begin_llama, end_llama);
-	add_case(suite, "mla", begin_mla, end_mla);
+	tcase = add_case(suite, "mla", begin_mla, end_mla);
+	tcase_add_test(tcase, a_ragged_batch_of_latents_is_alone);
 #ifdef PAWL_HAVE_LLVM
-	add_case(suite, "mla on cpu", begin_mla_on_cpu, end_mla);
+	tcase = add_case(suite, "mla on cpu", begin_mla_on_cpu, end_mla);
+	tcase_add_test(tcase, a_ragged_batch_of_latents_is_alone);
 #endif
 	return suite;
 }

@@ -9,7 +9,7 @@
 
 struct pawl_tiny_mla {
 	struct pawl_tiny_mla_options o;
-	struct pawl_model_source source;
+	struct pawl_model_source source, pairs;
 	struct pawl_tiny_weights weights;
 };
 
@@ -76,7 +76,7 @@ struct builder {
 	struct pawl_graph *g;
 	const struct pawl_graph_request *r;
 	struct pawl_decode_inputs in;
-	bool is_materialized;
+	bool is_materialized, has_pairs;
 };
 
 static struct pawl_node *
@@ -196,7 +196,7 @@ attend_absorbed(struct builder *b, int layer, const struct pawl_latent_query *q,
 {
 	const struct pawl_latent_dims *d = &b->m->o.dims;
 	struct pawl_node *cache =
-		b->m->o.has_pairs ? append_pair(b, layer, c, r)
+		b->has_pairs ? append_pair(b, layer, c, r)
 				  : pawl_latent_append(b->g, &b->in,
 					    pawl_latent_cache(b->g, &b->in, d, layer), c, r);
 
@@ -278,10 +278,10 @@ build_nodes(struct builder *b)
 }
 
 static enum pawl_status
-build(void *ctx, const struct pawl_graph_request *request, struct pawl_graph **out,
-	struct pawl_error *err)
+build_form(void *ctx, const struct pawl_graph_request *request, bool has_pairs,
+	struct pawl_graph **out, struct pawl_error *err)
 {
-	struct builder b = {.m = ctx, .r = request};
+	struct builder b = {.m = ctx, .r = request, .has_pairs = has_pairs};
 
 	b.g = pawl_graph_new("tiny_mla");
 	if (!b.g)
@@ -295,6 +295,20 @@ build(void *ctx, const struct pawl_graph_request *request, struct pawl_graph **o
 	}
 	*out = b.g;
 	return PAWL_OK;
+}
+
+static enum pawl_status
+build(void *ctx, const struct pawl_graph_request *request, struct pawl_graph **out,
+	struct pawl_error *err)
+{
+	return build_form(ctx, request, false, out, err);
+}
+
+static enum pawl_status
+build_pairs(void *ctx, const struct pawl_graph_request *request, struct pawl_graph **out,
+	struct pawl_error *err)
+{
+	return build_form(ctx, request, true, out, err);
 }
 
 struct pawl_graph *
@@ -325,12 +339,14 @@ fingerprint(void *ctx)
 static void
 describe_pairs(struct pawl_tiny_mla *m)
 {
-	m->source.n_kv_heads = 1;
-	m->source.head_dim = m->o.dims.rank + m->o.dims.rope;
-	m->source.k_layout = PAWL_LAYOUT_ROWS;
-	m->source.fingerprint = fingerprint;
-	pawl_shape_key_string(&m->source.shape_key, "tiny mla");
-	pawl_shape_key_instance(&m->source.shape_key, pawl_weights_id(m->source.weights));
+	m->pairs = m->source;
+	m->pairs.build = build_pairs;
+	m->pairs.n_kv_heads = 1;
+	m->pairs.head_dim = m->o.dims.rank + m->o.dims.rope;
+	m->pairs.k_layout = PAWL_LAYOUT_ROWS;
+	m->pairs.fingerprint = fingerprint;
+	pawl_shape_key_string(&m->pairs.shape_key, "tiny mla");
+	pawl_shape_key_instance(&m->pairs.shape_key, pawl_weights_id(m->source.weights));
 }
 
 struct pawl_tiny_mla *
@@ -355,8 +371,7 @@ pawl_tiny_mla_new(const struct pawl_tiny_mla_options *options)
 	m->source.rope_pairs = PAWL_PAIRS_ADJACENT;
 	m->source.build = build;
 	m->source.rope = pawl_tiny_rope;
-	if (options->has_pairs)
-		describe_pairs(m);
+	describe_pairs(m);
 	return m;
 }
 
@@ -372,6 +387,12 @@ const struct pawl_model_source *
 pawl_tiny_mla_source(const struct pawl_tiny_mla *m)
 {
 	return &m->source;
+}
+
+const struct pawl_model_source *
+pawl_tiny_mla_pairs(const struct pawl_tiny_mla *m)
+{
+	return &m->pairs;
 }
 
 struct pawl_latent_shape

@@ -17,11 +17,6 @@ struct pawl_tiny_mla_options {
 	int64_t n_heads, n_embd, n_ff, n_vocab;
 	struct pawl_latent_dims dims;
 	enum pawl_dtype dtype; /* of the matrices; U_K and U_V are f32 beside f32, else f16 */
-	/*
-	 * Rows of latents are keys of one head in a cache of keys and values, whose drivers can so
-	 * run the model; that of values is written too and never read.
-	 */
-	bool has_pairs;
 };
 
 /* 2 layers, 4 heads of 16 + 8 over latents of 24 + 8, 64 wide, 40 tokens, f32. */
@@ -33,8 +28,13 @@ struct pawl_tiny_mla;
 struct pawl_tiny_mla *pawl_tiny_mla_new(const struct pawl_tiny_mla_options *options);
 void pawl_tiny_mla_free(struct pawl_tiny_mla *model);
 
-/* build is the absorbed form; n_kv_heads, head_dim and k_layout say nothing without has_pairs. */
+/* build is the absorbed form; n_kv_heads, head_dim and k_layout say nothing. */
 const struct pawl_model_source *pawl_tiny_mla_source(const struct pawl_tiny_mla *model);
+/*
+ * The same with rows of latents as the keys of one head in a cache of keys and values, whose drivers
+ * can so run the model; that of values is written too and never read.
+ */
+const struct pawl_model_source *pawl_tiny_mla_pairs(const struct pawl_tiny_mla *model);
 /* Of a cache for it. */
 struct pawl_latent_shape pawl_tiny_mla_cache(
 	const struct pawl_tiny_mla *model, int64_t capacity, enum pawl_dtype kv_dtype);
