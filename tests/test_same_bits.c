@@ -167,7 +167,7 @@ START_TEST(taking_turns_rebuilds_nothing)
 }
 END_TEST
 
-/* The model as it is, not in pairs: the sequences side by side in a cache of latents, in blocks in no order. */
+/* The model as it is, not in pairs: a batch over a cache of latents, in blocks in no order. */
 
 enum { N_SEQUENCES = PAWL_KNOWN_SEQUENCES, BLOCK = 16, MAX_BLOCKS = 4, N_BLOCKS = 16 };
 

@@ -31,8 +31,8 @@ void pawl_tiny_mla_free(struct pawl_tiny_mla *model);
 /* build is the absorbed form; n_kv_heads, head_dim and k_layout say nothing. */
 const struct pawl_model_source *pawl_tiny_mla_source(const struct pawl_tiny_mla *model);
 /*
- * The same with rows of latents as the keys of one head in a cache of keys and values, whose drivers
- * can so run the model; that of values is written too and never read.
+ * The same with rows of latents as the keys of one head in a cache of keys and values, whose
+ * drivers can so run the model; that of values is written too and never read.
  */
 const struct pawl_model_source *pawl_tiny_mla_pairs(const struct pawl_tiny_mla *model);
 /* Of a cache for it. */
