@@ -66,12 +66,15 @@ tiny() {
   "$top_builddir/tests/make-tiny-gguf" "$file" "$@" || exit 99
 }
 
-# unit_suites NAME...: suites of tests/unit, whose checks are counted.
+# unit_suites NAME...: suites of tests/unit side by side, whose checks are counted.
 unit_suites() {
   for suite; do
-    CK_RUN_SUITE=$suite "$top_builddir/tests/unit" >"$dir/err" 2>&1
-    cat "$dir/err"
-    counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$dir/err")
+    CK_RUN_SUITE=$suite "$top_builddir/tests/unit" >"$dir/suite.$suite" 2>&1 &
+  done
+  wait
+  for suite; do
+    cat "$dir/suite.$suite"
+    counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$dir/suite.$suite")
     # shellcheck disable=SC2086
     set -- ${counts:-0 1 0}
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
