@@ -1,16 +1,22 @@
 /* The comparisons of same_bits.h on a tiny model of each family; model_state.c has a real one. */
 #include "tests/same_bits.h"
 
+#include "models/model.h"
 #include "runtime/decode_session.h"
 #include "runtime/inference_context.h"
 #include "runtime/token_data.h"
 #include "tests/decoding.h"
 #include "tests/suites.h"
+#include "tests/tiny_gemma.h"
 #include "tests/tiny_mla.h"
 #include "tests/tiny_model.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
 static struct pawl_device *device;
 static struct pawl_tiny_model *llama;
+static struct pawl_model *gemma;
 static struct pawl_tiny_mla *mla;
 
 static void
@@ -43,6 +49,31 @@ end_llama(void)
 {
 	end();
 	pawl_tiny_model_free(llama);
+}
+
+/* Sequences are longer than its window. */
+static void
+begin_gemma(void)
+{
+	const struct pawl_tiny_gemma_options options = {
+		.dtype = PAWL_DTYPE_F32, .window = 20, .seed = 5};
+	char path[] = "/tmp/pawl-same-XXXXXX";
+	int fd = mkstemp(path);
+	struct pawl_error err;
+
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	pawl_gguf_build_write(pawl_tiny_gemma(&options), path);
+	ck_assert_msg(!pawl_model_open(path, &gemma, &err), "%s", err.text);
+	unlink(path);
+	begin("ref", pawl_model_source(gemma));
+}
+
+static void
+end_gemma(void)
+{
+	end();
+	pawl_model_free(gemma);
 }
 
 static void
@@ -309,6 +340,7 @@ pawl_same_bits_suite(void)
 	TCase *tcase;
 
 	add_case(suite, "llama", begin_llama, end_llama);
+	add_case(suite, "gemma", begin_gemma, end_gemma);
 	tcase = add_case(suite, "mla", begin_mla, end_mla);
 	tcase_add_test(tcase, a_ragged_batch_of_latents_is_alone);
 #ifdef PAWL_HAVE_LLVM
