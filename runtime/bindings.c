@@ -91,11 +91,28 @@ alloc_scratch(struct pawl_bindings *b, struct pawl_error *err)
 	return status;
 }
 
+static int64_t
+owned_bytes(const struct pawl_bindings *b)
+{
+	const struct pawl_program *program = b->plan->program;
+	int64_t n = 0;
+
+	for (int32_t i = 0; i < program->n_slots && b->owns_outputs; i++) {
+		if (program->slots[i].role == PAWL_SLOT_OUTPUT)
+			n += program->slots[i].bytes;
+	}
+	return n;
+}
+
 static enum pawl_status
 fill_slots(struct pawl_bindings *b, struct pawl_error *err)
 {
 	const struct pawl_plan *plan = b->plan;
+	struct pawl_region region = {NULL}, *outputs;
 	enum pawl_status status = PAWL_OK;
+
+	/* Those of a cache are many and live together. */
+	outputs = owned_bytes(b) >= PAWL_REGION_FROM ? &region : NULL;
 
 	for (int32_t i = 0; i < plan->program->n_slots && !status; i++) {
 		const struct pawl_slot *slot = &plan->program->slots[i];
@@ -116,7 +133,8 @@ fill_slots(struct pawl_bindings *b, struct pawl_error *err)
 			break;
 		case PAWL_SLOT_OUTPUT:
 			if (b->owns_outputs) {
-				status = pawl_storage_new(&plan->types[i], &storage, err);
+				status = pawl_storage_new_in(
+					outputs, &plan->types[i], &storage, err);
 				if (!status)
 					put(b, i, storage);
 				break;
@@ -130,6 +148,7 @@ fill_slots(struct pawl_bindings *b, struct pawl_error *err)
 			break;
 		}
 	}
+	pawl_region_release(&region);
 	return status;
 }
 

@@ -33,6 +33,8 @@ struct pawl_block {
  * is unmapped when its region and all of its blocks are released, in any order.  A region belongs to one
  * thread at a time, its blocks to any.
  */
+enum { PAWL_REGION_FROM = 1 << 20 }; /* bytes for which one is worth its 2 MiB */
+
 struct pawl_region {
 	struct pawl_chunk *chunk; /* of the next block, NULL: none yet */
 };
