@@ -16,7 +16,7 @@ struct pawl_target; /* opened module state */
 struct pawl_code;   /* a compiled program */
 
 /*
- * A team of threads.  run() calls fn(arg, thread, n_threads) on every thread of the team, the
+ * A team of threads.  run() calls fn(arg, thread, n) on n threads, at most those of the team, the
  * caller being thread 0, and returns when all have; inside, barrier() waits for the whole team.
  */
 struct pawl_team {

@@ -57,6 +57,12 @@ pawl_inference_context_device(const struct pawl_inference_context *context)
 	return context->device;
 }
 
+uint64_t
+pawl_inference_context_step_backs(const struct pawl_inference_context *context)
+{
+	return pawl_pool_step_backs(context->pool);
+}
+
 struct pawl_team *
 pawl_inference_context_team(const struct pawl_inference_context *context)
 {

@@ -21,6 +21,8 @@ void pawl_inference_context_free(struct pawl_inference_context *context);
 
 struct pawl_device *pawl_inference_context_device(const struct pawl_inference_context *context);
 struct pawl_team *pawl_inference_context_team(const struct pawl_inference_context *context);
+/* How often runs went over to fewer threads (runtime/pool.h). */
+uint64_t pawl_inference_context_step_backs(const struct pawl_inference_context *context);
 /* Of everything that happens in the context. */
 struct pawl_counters *pawl_inference_context_counters(struct pawl_inference_context *context);
 

@@ -1,13 +1,16 @@
 #include "runtime/pool.h"
 
+#include "ir/debug.h"
 #include "runtime/cpu_count.h"
 #include "runtime/memory.h"
+#include "runtime/thread_guard.h"
 
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* About 50 microseconds of pauses; none to speak of when threads outnumber CPUs. */
@@ -17,6 +20,7 @@ enum { SPINS = 2000, SPINS_CROWDED = 20, STACK_BYTES = 1 << 20 };
 struct gate {
 	_Alignas(64) atomic_uint phase;
 	atomic_uint n_asleep;
+	atomic_llong asleep_ns; /* all that threads have slept here */
 };
 
 struct worker {
@@ -33,6 +37,9 @@ struct pawl_pool {
 	void (*fn)(void *arg, int thread, int n_threads); /* NULL: end */
 	void *arg;
 	int spins;
+	int n_active; /* threads of this run */
+	bool uses_all;
+	struct pawl_thread_guard guard;
 	int n_started; /* workers running, in the process of fork_generation */
 	unsigned fork_generation;
 	struct worker *workers; /* team.n_threads - 1 */
@@ -63,10 +70,19 @@ pause_cpu(void)
 #endif
 }
 
-static void
-gate_open(struct gate *gate)
+static int64_t
+now_ns(void)
 {
-	atomic_fetch_add(&gate->phase, 1);
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void
+gate_open(struct gate *gate, unsigned phase)
+{
+	atomic_store(&gate->phase, phase);
 	if (atomic_load(&gate->n_asleep))
 		syscall(SYS_futex, &gate->phase, FUTEX_WAKE_PRIVATE, PAWL_MAX_THREADS, NULL, NULL,
 			0);
@@ -75,6 +91,8 @@ gate_open(struct gate *gate)
 static void
 gate_wait(struct gate *gate, unsigned phase, int spins)
 {
+	int64_t start;
+
 	for (int i = 0; i < spins; i++) {
 		if (atomic_load_explicit(&gate->phase, memory_order_acquire) != phase)
 			return;
@@ -82,17 +100,19 @@ gate_wait(struct gate *gate, unsigned phase, int spins)
 	}
 	/* Announced before the kernel compares the word, so that gate_open cannot miss a sleeper.
 	 */
+	start = now_ns();
 	atomic_fetch_add(&gate->n_asleep, 1);
 	while (atomic_load(&gate->phase) == phase)
 		syscall(SYS_futex, &gate->phase, FUTEX_WAIT_PRIVATE, phase, NULL, NULL, 0);
 	atomic_fetch_sub(&gate->n_asleep, 1);
+	atomic_fetch_add_explicit(&gate->asleep_ns, now_ns() - start, memory_order_relaxed);
 }
 
 static void
 barrier(struct pawl_team *team, int thread)
 {
 	struct pawl_pool *pool = (struct pawl_pool *)team;
-	unsigned n = (unsigned)team->n_threads, phase;
+	unsigned n = (unsigned)pool->n_active, phase;
 
 	(void)thread;
 	if (n == 1)
@@ -100,10 +120,27 @@ barrier(struct pawl_team *team, int thread)
 	phase = atomic_load(&pool->meeting.phase);
 	if (atomic_fetch_add(&pool->n_arrived, 1) + 1 == n) {
 		atomic_store(&pool->n_arrived, 0);
-		gate_open(&pool->meeting);
+		gate_open(&pool->meeting, phase + 1);
 	} else {
 		gate_wait(&pool->meeting, phase, pool->spins);
 	}
+}
+
+/*
+ * The phase of the start gate holds the number of threads of the run, so that a worker that wakes
+ * late takes part in the run of that very number or in none: a run waits for those it counts, and
+ * goes on without the others.
+ */
+enum { ACTIVE_BITS = 11 };
+
+_Static_assert(PAWL_MAX_THREADS < 1 << ACTIVE_BITS, "a phase holds the number of threads");
+
+static void
+start_run(struct pawl_pool *pool, int n_active)
+{
+	unsigned number = atomic_load(&pool->start.phase) >> ACTIVE_BITS;
+
+	gate_open(&pool->start, (number + 1) << ACTIVE_BITS | (unsigned)n_active);
 }
 
 static void *
@@ -113,14 +150,18 @@ work(void *arg)
 	struct pawl_pool *pool = worker->pool;
 	unsigned phase = 0;
 
-	for (;; phase++) {
+	for (;;) {
+		int n_active;
+
 		gate_wait(&pool->start, phase, pool->spins);
+		phase = atomic_load(&pool->start.phase);
+		n_active = (int)(phase & ((1u << ACTIVE_BITS) - 1));
+		if (worker->index >= n_active)
+			continue;
 		if (!pool->fn)
 			return NULL;
-		if (worker->index < pool->team.n_threads) {
-			pool->fn(pool->arg, worker->index, pool->team.n_threads);
-			barrier(&pool->team, worker->index);
-		}
+		pool->fn(pool->arg, worker->index, n_active);
+		barrier(&pool->team, worker->index);
 	}
 }
 
@@ -150,25 +191,32 @@ start_workers(struct pawl_pool *pool)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pool->n_started = n;
 	pool->team.n_threads = n + 1;
+	pawl_thread_guard_init(&pool->guard, n + 1);
 }
 
 static void
 run(struct pawl_team *team, void (*fn)(void *arg, int thread, int n_threads), void *arg)
 {
 	struct pawl_pool *pool = (struct pawl_pool *)team;
+	int64_t start, asleep;
 
 	if (team->n_threads > 1 &&
 		(!pool->n_started || pool->fork_generation != atomic_load(&fork_generation)))
 		start_workers(pool);
-	if (team->n_threads == 1) {
+	pool->n_active = pool->uses_all ? team->n_threads : pool->guard.active;
+	start = now_ns();
+	asleep = atomic_load_explicit(&pool->meeting.asleep_ns, memory_order_relaxed);
+	if (pool->n_active == 1) {
 		fn(arg, 0, 1);
-		return;
+	} else {
+		pool->fn = fn;
+		pool->arg = arg;
+		start_run(pool, pool->n_active);
+		fn(arg, 0, pool->n_active);
+		barrier(team, 0);
 	}
-	pool->fn = fn;
-	pool->arg = arg;
-	gate_open(&pool->start);
-	fn(arg, 0, team->n_threads);
-	barrier(team, 0);
+	asleep = atomic_load_explicit(&pool->meeting.asleep_ns, memory_order_relaxed) - asleep;
+	pawl_thread_guard_note(&pool->guard, now_ns() - start, asleep);
 }
 
 enum pawl_status
@@ -192,6 +240,9 @@ pawl_pool_new(int n_threads, struct pawl_pool **out, struct pawl_error *err)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %d threads", n_threads);
 	}
 	pool->team = (struct pawl_team){n_threads, run, barrier};
+	pool->n_active = n_threads;
+	pool->uses_all = pawl_debug(PAWL_DEBUG_ALL_THREADS);
+	pawl_thread_guard_init(&pool->guard, n_threads);
 	for (int i = 0; i < n_threads - 1; i++)
 		pool->workers[i] = (struct worker){.pool = pool, .index = i + 1};
 	*out = pool;
@@ -207,13 +258,19 @@ pawl_pool_free(struct pawl_pool *pool)
 		return;
 	if (pool->n_started && pool->fork_generation == atomic_load(&fork_generation)) {
 		pool->fn = NULL;
-		gate_open(&pool->start);
+		start_run(pool, pool->n_started + 1);
 		for (int i = 0; i < pool->n_started; i++)
 			pthread_join(pool->workers[i].thread, NULL);
 	}
 	pawl_memory_free(pool->workers);
 	block = (struct pawl_block){.bytes = pool, .n_bytes = sizeof(*pool)};
 	pawl_block_release(&block);
+}
+
+uint64_t
+pawl_pool_step_backs(const struct pawl_pool *pool)
+{
+	return pool->guard.n_step_backs;
 }
 
 struct pawl_team *

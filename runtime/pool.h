@@ -5,7 +5,8 @@
  * signals, wait by spinning for some microseconds and then sleep on a futex, so that nothing burns
  * between tokens.  They start at the first run() that needs them, and again in a forked child
  * (which inherits no threads).  When a worker cannot be started, every run goes on with the threads
- * there are.  One run() at a time; a pool belongs to one thread at a time.
+ * there are.  While something else takes a core away, runs have fewer threads
+ * (runtime/thread_guard.h), unless PAWL_DEBUG says all-threads.  One run() at a time; a pool belongs to one thread at a time.
  */
 #ifndef PAWL_RUNTIME_POOL_H
 #define PAWL_RUNTIME_POOL_H
@@ -21,9 +22,12 @@ enum pawl_status pawl_pool_new(int n_threads, struct pawl_pool **out, struct paw
 /* Ends the workers.  NULL is allowed. */
 void pawl_pool_free(struct pawl_pool *pool);
 
+/* How often runs went over to fewer threads. */
+uint64_t pawl_pool_step_backs(const struct pawl_pool *pool);
+
 /*
  * Valid as long as the pool.  n_threads of the team may shrink when the system refuses threads,
- * never grow.
+ * never grow; a run may have fewer.
  */
 struct pawl_team *pawl_pool_team(struct pawl_pool *pool);
 

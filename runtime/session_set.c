@@ -70,6 +70,7 @@ pawl_session_set_stats(const struct pawl_session_set *set, const struct pawl_kv_
 		.counters = *pawl_inference_context_counters(set->context),
 		.kernel_compiles = target.kernel_compiles,
 		.kernels_read = target.kernels_read,
+		.thread_step_backs = pawl_inference_context_step_backs(set->context),
 		.allocations = pawl_memory_allocations(),
 		.kv_bytes = pawl_kv_shape_bytes(pawl_kv_cache_shape(cache)),
 		.packed_bytes = pawl_weights_packed_bytes(set->source.weights),

@@ -36,13 +36,13 @@ passes() {
 
 tool --help
 for name in PAWL_DEBUG PAWL_DUMP PAWL_SKIP PAWL_BISECT PAWL_PLUGIN_PATH PAWL_THREADS PAWL_CPU \
-  PAWL_CACHE_DIR verify roundtrip time poison perf; do
+  PAWL_CACHE_DIR verify roundtrip time poison all-threads perf; do
   check "help lists $name" grep -q "^  $name " "$dir/out"
 done
 
 # words
 with PAWL_DEBUG=help -- plan "$graph" --target ref
-fails "a word that is none" "^pawl plan: PAWL_DEBUG: 'help' is none of verify, roundtrip, time, poison, perf$"
+fails "a word that is none" "^pawl plan: PAWL_DEBUG: 'help' is none of verify, roundtrip, time, poison, all-threads, perf$"
 with PAWL_DEBUG=verify,roundtrip,poison -- plan "$graph" --target ref
 check "verify, roundtrip, poison are silent" test $status = 0 -a ! -s "$dir/err"
 cp "$dir/out" "$dir/watched"

@@ -25,7 +25,8 @@ START_TEST(words_that_are_none)
 	setenv("PAWL_DEBUG", "verify,tim", 1);
 	ck_assert_int_eq(pawl_debug_check(&err), PAWL_INVALID_ARGUMENT);
 	ck_assert_str_eq(
-		err.text, "PAWL_DEBUG: 'tim' is none of verify, roundtrip, time, poison, perf");
+		err.text, "PAWL_DEBUG: 'tim' is none of verify, roundtrip, time, poison, "
+			  "all-threads, perf");
 	unsetenv("PAWL_DEBUG");
 	setenv("PAWL_BISECT", "-1", 1);
 	ck_assert_int_eq(pawl_debug_check(&err), PAWL_INVALID_ARGUMENT);

@@ -76,6 +76,69 @@ START_TEST(all_threads_meet)
 }
 END_TEST
 
+/* A worker whose core is taken away in some runs: nobody but it is late. */
+struct slow_job {
+	struct pawl_team *team;
+	bool is_slow;
+	atomic_int n_threads, n_calls;
+};
+
+static void
+be_late(void *arg, int thread, int n_threads)
+{
+	struct slow_job *job = arg;
+
+	atomic_store(&job->n_threads, n_threads);
+	atomic_fetch_add(&job->n_calls, 1);
+	if (thread == n_threads - 1 && thread > 0 && job->is_slow)
+		usleep(4000);
+	job->team->barrier(job->team, thread);
+}
+
+static int
+run_late(struct pawl_pool *pool, bool is_slow, int n_runs)
+{
+	struct slow_job job = {.team = pawl_pool_team(pool), .is_slow = is_slow};
+
+	for (int i = 0; i < n_runs; i++) {
+		atomic_store(&job.n_calls, 0);
+		job.team->run(job.team, be_late, &job);
+		ck_assert_int_eq(atomic_load(&job.n_calls), atomic_load(&job.n_threads));
+	}
+	return atomic_load(&job.n_threads);
+}
+
+START_TEST(a_pool_steps_back_from_a_core_that_was_taken)
+{
+	struct pawl_pool *pool;
+
+	unsetenv("PAWL_DEBUG");
+	ck_assert_int_eq(pawl_pool_new(2, &pool, &err), PAWL_OK);
+	ck_assert_int_eq(run_late(pool, true, 7), 1);
+	ck_assert_uint_eq(pawl_pool_step_backs(pool), 1);
+	pawl_pool_free(pool);
+	setenv("PAWL_DEBUG", "all-threads", 1);
+	ck_assert_int_eq(pawl_pool_new(2, &pool, &err), PAWL_OK);
+	ck_assert_int_eq(run_late(pool, true, 12), 2);
+	pawl_pool_free(pool);
+}
+END_TEST
+
+/* Runs of changing numbers of threads: workers that wake late miss none that counts them. */
+START_TEST(every_thread_that_counts_takes_part)
+{
+	struct pawl_pool *pool;
+
+	unsetenv("PAWL_DEBUG");
+	ck_assert_int_eq(pawl_pool_new(4, &pool, &err), PAWL_OK);
+	for (int i = 0; i < 40; i++) {
+		run_late(pool, true, 1 + i % 5);
+		run_late(pool, false, 30);
+	}
+	pawl_pool_free(pool);
+}
+END_TEST
+
 START_TEST(unused_pool_ends)
 {
 	struct pawl_pool *pool;
@@ -444,6 +507,8 @@ pawl_pool_suite(void)
 	TCase *tcase = tcase_create("pool");
 
 	tcase_add_loop_test(tcase, all_threads_meet, 1, MAX_THREADS + 1);
+	tcase_add_test(tcase, a_pool_steps_back_from_a_core_that_was_taken);
+	tcase_add_test(tcase, every_thread_that_counts_takes_part);
 	tcase_add_test(tcase, unused_pool_ends);
 	tcase_add_test(tcase, thread_counts_out_of_range);
 	tcase_add_test(tcase, forked_child_gets_workers_of_its_own);

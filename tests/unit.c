@@ -169,6 +169,8 @@ main(void)
 	setenv("top_srcdir", PAWL_SOURCE_DIR, 0);
 	setenv("top_builddir", PAWL_BUILD_DIR, 0);
 	setenv("PAWL_PLUGIN_PATH", PAWL_BUILD_DIR "/plugins/.libs", 0);
+	/* Tests have as many threads as they ask for, on however busy a machine. */
+	setenv("PAWL_DEBUG", "all-threads", 0);
 	/* Tests see the compiler at work, whatever ran before. */
 	setenv("PAWL_KERNEL_CACHE", "off", 1);
 	setvbuf(stdout, NULL, _IOLBF, 0);

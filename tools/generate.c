@@ -228,6 +228,7 @@ pawl_generation_write(
 	pawl_json_real(&json, root, "validity_checks", (double)counters->validity_checks);
 	pawl_json_real(&json, root, "kernel_compiles", (double)g->stats.kernel_compiles);
 	pawl_json_real(&json, root, "kernels_read", (double)g->stats.kernels_read);
+	pawl_json_real(&json, root, "thread_step_backs", (double)g->stats.thread_step_backs);
 	pawl_json_real(&json, root, "allocations_per_token", per_step(g->step_allocations, g));
 	pawl_json_real(&json, root, "bytes_bound_per_token", per_step(g->step_bytes_bound, g));
 	pawl_json_real(&json, root, "proposed_tokens", (double)g->speculation.proposed);

@@ -1,0 +1,38 @@
+/*
+ * How many threads the next run of a pool should have.
+ *
+ * Threads that meet at barriers are as fast as the slowest: when something else takes a core, a team of
+ * two falls below one thread alone.  A run is disturbed when more than a quarter of its time was
+ * spent asleep at barriers.  After two of them in a row some runs with a thread less are tried; it stays
+ * so when they are faster, else two less are tried later, then four.  A thread more is tried again after
+ * some runs, later each time that it does not pay.  Results do not depend on the number of threads.
+ *
+ * No clock is read here.  One thread at a time.
+ */
+#ifndef PAWL_RUNTIME_THREAD_GUARD_H
+#define PAWL_RUNTIME_THREAD_GUARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct pawl_thread_guard {
+	int most;         /* threads of the pool */
+	int active;       /* of the next run, 1 .. most */
+	int n_disturbed;  /* runs in a row */
+	int step;         /* threads fewer in the next trial of fewer */
+	int64_t run_ns;   /* of late, at this number of threads */
+	int64_t pause;    /* runs until something else may be tried */
+	int64_t patience; /* the pause after the next trial that does not pay */
+	/* A trial of another number of threads. */
+	bool is_trial;
+	int before, n_trials;
+	int64_t before_ns, trial_ns;
+	uint64_t n_step_backs; /* trials of fewer threads that paid */
+};
+
+void pawl_thread_guard_init(struct pawl_thread_guard *guard, int n_threads);
+
+/* After a run of guard->active threads: how long it took, how long threads slept at its barriers. */
+void pawl_thread_guard_note(struct pawl_thread_guard *guard, int64_t run_ns, int64_t asleep_ns);
+
+#endif

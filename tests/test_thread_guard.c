@@ -1,0 +1,123 @@
+/* The number of threads that runs have, told from times that are made up here. */
+#include "runtime/thread_guard.h"
+
+#include "tests/suites.h"
+
+#include <check.h>
+
+enum { MS = 1000000 };
+
+/* A core of a machine of 2 is shared: a run of one thread takes 3 ms, of two 10 ms with 7 asleep. */
+static void
+crowded_run(struct pawl_thread_guard *guard)
+{
+	if (guard->active == 1)
+		pawl_thread_guard_note(guard, 3 * MS, 0);
+	else
+		pawl_thread_guard_note(guard, 10 * MS, 7 * MS);
+}
+
+/* It is not: 2 ms with two threads. */
+static void
+quiet_run(struct pawl_thread_guard *guard)
+{
+	pawl_thread_guard_note(guard, guard->active == 1 ? 3 * MS : 2 * MS, 0);
+}
+
+START_TEST(quiet_runs_keep_all_threads)
+{
+	struct pawl_thread_guard guard;
+
+	pawl_thread_guard_init(&guard, 2);
+	for (int i = 0; i < 1000; i++) {
+		quiet_run(&guard);
+		ck_assert_int_eq(guard.active, 2);
+		/* Now and then something else runs for a moment. */
+		if (i % 10 == 0)
+			crowded_run(&guard);
+		ck_assert_int_eq(guard.active, 2);
+	}
+	ck_assert_uint_eq(guard.n_step_backs, 0);
+}
+END_TEST
+
+START_TEST(a_taken_core_is_left_and_taken_back)
+{
+	struct pawl_thread_guard guard;
+	int n_wide = 0;
+
+	pawl_thread_guard_init(&guard, 2);
+	for (int i = 0; i < 2; i++)
+		crowded_run(&guard);
+	ck_assert_int_eq(guard.active, 1);
+	for (int i = 0; i < 2000; i++) {
+		n_wide += guard.active == 2;
+		crowded_run(&guard);
+	}
+	ck_assert_uint_eq(guard.n_step_backs, 1);
+	/* It goes on trying, less and less often. */
+	ck_assert_int_ge(n_wide, 4);
+	ck_assert_int_le(n_wide, 24);
+	for (int i = 0; i < 600; i++)
+		quiet_run(&guard);
+	ck_assert_int_eq(guard.active, 2);
+	for (int i = 0; i < 100; i++) {
+		quiet_run(&guard);
+		ck_assert_int_eq(guard.active, 2);
+	}
+}
+END_TEST
+
+START_TEST(waiting_that_fewer_threads_do_not_mend_is_borne)
+{
+	struct pawl_thread_guard guard;
+	int n_narrow = 0;
+
+	pawl_thread_guard_init(&guard, 2);
+	for (int i = 0; i < 4000; i++) {
+		n_narrow += guard.active == 1;
+		/* Steps of a single unit: one waits for the other, and yet two are faster. */
+		pawl_thread_guard_note(&guard, guard.active == 1 ? 12 * MS : 8 * MS,
+			guard.active == 1 ? 0 : 4 * MS);
+	}
+	ck_assert_int_eq(guard.active, 2);
+	ck_assert_uint_eq(guard.n_step_backs, 0);
+	ck_assert_int_le(n_narrow, 60);
+}
+END_TEST
+
+START_TEST(several_cores_are_left)
+{
+	struct pawl_thread_guard guard;
+	int n_right = 0;
+
+	pawl_thread_guard_init(&guard, 8);
+	/* Three of eight cores are taken: five threads are best. */
+	for (int i = 0; i < 2000; i++) {
+		int n = guard.active;
+
+		pawl_thread_guard_note(&guard, n > 5 ? 20 * MS : 15 * MS / n, n > 5 ? 15 * MS * n : 0);
+		n_right += n == 5;
+	}
+	/* From 8 by 1, 2 and 4 to 4, and from there up. */
+	ck_assert_int_ge(n_right, 1800);
+	pawl_thread_guard_init(&guard, 1);
+	pawl_thread_guard_note(&guard, 10 * MS, 9 * MS);
+	pawl_thread_guard_note(&guard, 10 * MS, 9 * MS);
+	ck_assert_int_eq(guard.active, 1);
+}
+END_TEST
+
+Suite *
+pawl_thread_guard_suite(void)
+{
+	Suite *suite = suite_create("thread_guard");
+	TCase *tcase = tcase_create("thread_guard");
+
+	tcase_add_test(tcase, quiet_runs_keep_all_threads);
+	tcase_add_test(tcase, a_taken_core_is_left_and_taken_back);
+	tcase_add_test(tcase, waiting_that_fewer_threads_do_not_mend_is_borne);
+	tcase_add_test(tcase, several_cores_are_left);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
