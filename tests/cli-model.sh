@@ -283,6 +283,12 @@ succeeds "bench --replan" bench "$model" --target ref -t 1 -n 3 -r 1 --replan
 check "four ways" test "$(grep -c ', plan held\|, replanned every token' "$dir/out")" = 4
 succeeds "bench --replan as JSON" bench "$model" --target ref -t 1 -n 3 -r 1 --replan --json
 check "four rows" test "$(grep -c '"token_s"' "$dir/out")" = 4
+succeeds "bench --batch" bench "$model" --target ref -t 1 -n 2 -d 3 -r 1 --batch 1,3
+check "a row for each batch" test "$(grep -cE '^ +[13] +3 ' "$dir/out")" = 2
+succeeds "bench --batch as JSON" bench "$model" --target ref -t 1 -n 2 -r 1 --batch 8 --json
+check "aggregate of a batch" grep -q '"sequences":8,.*"decode_tps"' "$dir/out"
+refused 2 '\-p is not for --batch' bench "$model" --batch 2 -p 5
+refused 2 '^pawl bench: --batch: 9 is not in 1 .. 8' bench "$model" --batch 9
 refused 2 '\-d is not for --replan' bench "$model" --replan -d 5
 refused 1 'up to 512 tokens' bench "$model" --target ref -t 1 --replan -n 513
 refused 1 'positions are needed' bench "$model" --target ref -t 1 -p 4 -n 2 -d 10000

@@ -2,6 +2,7 @@
 
 #include "runtime/cpu_count.h"
 #include "runtime/json_write.h"
+#include "tools/bench_batch.h"
 #include "tools/bench_replan.h"
 #include "tools/clock.h"
 #include "tools/engine.h"
@@ -18,7 +19,7 @@ enum { MAX_REPEATS = 100 };
 struct bench {
 	const char *model;
 	bool json, replan;
-	struct pawl_ints threads, depths;
+	struct pawl_ints threads, depths, batches;
 	int64_t n_prompt, n_generate, repeats;
 	struct pawl_engine_options options;
 	const struct pawl_command *command;
@@ -172,6 +173,11 @@ bench(struct bench *b, struct pawl_json *json, cJSON *rows, struct pawl_error *e
 		return pawl_bench_replan(&b->engine, b->n_generate, b->repeats, &b->progress,
 			json, rows, err);
 	}
+	if (!status && b->batches.n) {
+		b->engine.options.threads = b->threads.items[0];
+		return pawl_bench_batch(&b->engine, &b->batches, b->depths.items[0], b->n_generate,
+			b->repeats, &b->progress, json, rows, err);
+	}
 	if (!status)
 		status = make_ids(b, err);
 	if (!status) /* a chunk that is filled up needs room as well */
@@ -242,6 +248,8 @@ pawl_cmd_bench(int argc, char **argv)
 		PAWL_OPTION_CTX(b.options),
 		{"--replan", PAWL_OPTION_ON, &b.replan, NULL,
 			"what a held plan saves: tokens decoded with and without", 0, 0},
+		{"--batch", PAWL_OPTION_INTS, &b.batches, "N,...",
+			"decode so many sequences together instead, 1 to 8", 1, PAWL_BENCH_MAX_BATCH},
 		{"--json", PAWL_OPTION_ON, &b.json, NULL, "as JSON: {\"rows\": [...]}", 0, 0},
 	};
 	const struct pawl_command command = {"bench", "MODEL",
@@ -258,9 +266,12 @@ pawl_cmd_bench(int argc, char **argv)
 	if (exit_status < 0 && b.replan)
 		exit_status = pawl_options_refuse(
 			&command, &args, "-p -d --ctx", "is not for --replan");
+	if (exit_status < 0 && b.batches.n)
+		exit_status = pawl_options_refuse(
+			&command, &args, "-p --ctx --replan", "is not for --batch");
 	if (exit_status >= 0)
 		return exit_status;
-	if ((!b.n_prompt || b.replan) && !b.n_generate)
+	if ((!b.n_prompt || b.replan || b.batches.n) && !b.n_generate)
 		return pawl_usage_error(&command, "-p 0 and -n 0 leave nothing to measure");
 	if (!b.threads.n) {
 		int n_threads;
