@@ -161,16 +161,16 @@ pawl_host_instance_run(struct pawl_instance *instance)
 {
 	struct pawl_error err;
 	enum pawl_status status;
-	uint64_t bytes = 0;
+	struct pawl_counters counters = {0};
 
 	if (!instance)
 		return pawl_host_refuse(PAWL_INVALID_ARGUMENT, "instance_run: a pointer is NULL");
-	status = pawl_bindings_run(instance->bindings, &instance->env, &bytes, &err);
+	status = pawl_bindings_run(instance->bindings, &instance->env, &counters, &err);
 	pawl_symenv_clear(&instance->env);
 	if (status == PAWL_OK) {
 		instance->has_run = 1;
 		atomic_fetch_add(&instance->plan->context->runs, 1);
-		atomic_fetch_add(&instance->plan->context->bytes_bound, bytes);
+		atomic_fetch_add(&instance->plan->context->bytes_bound, counters.bytes_bound);
 	}
 	return pawl_host_status(status, &err);
 }

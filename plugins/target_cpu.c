@@ -21,22 +21,34 @@ struct pawl_target {
 	struct pawl_cpu_kernels kernels;
 };
 
-/* A step ready to run. */
-struct step_code {
+/* What a run walks through: a phase of a step. */
+struct launch {
+	pawl_kernel_fn *fn;
+	int64_t units;     /* unless they depend on symbols */
+	int32_t first_arg; /* of the step, among the program's */
+	int32_t count;     /* of the run's counts, -1: units says it */
+};
+
+/* Units of a phase that depend on symbols; all layers of a model share it with their kernel. */
+struct count {
 	const struct pawl_step *step;
 	const struct pawl_cpu_kernel *kernel;
 	struct pawl_segments segments;
-	int n_phases;
-	bool is_symbolic;
-	int64_t units[PAWL_MAX_PHASES]; /* unless symbolic */
+	int phase;
 };
+
+/* More than models have; those beyond are counted anew at each launch. */
+enum { KEPT_COUNTS = 32 };
 
 struct pawl_code {
 	const struct pawl_program *program;
 	enum pawl_cpu_variant variant;
 	int64_t thread_scratch_bytes, code_bytes;
 	uint64_t hash;
-	struct step_code steps[];
+	const struct pawl_cpu_kernel **kernels; /* of each step */
+	struct launch *launches;
+	struct count *counts;
+	int32_t n_launches, n_counts;
 };
 
 static enum pawl_status
@@ -84,28 +96,48 @@ weight_layout(const struct pawl_target *target, const struct pawl_type *type)
 	return PAWL_LAYOUT_TILE16;
 }
 
+/* The count of a phase of a step, which a step with the same kernel may have brought. */
+static int32_t
+find_count(struct pawl_code *code, const struct pawl_step *step,
+	const struct pawl_cpu_kernel *kernel, const struct pawl_segments *segments, int phase)
+{
+	for (int32_t i = 0; i < code->n_counts; i++) {
+		if (code->counts[i].kernel == kernel && code->counts[i].phase == phase)
+			return i;
+	}
+	code->counts[code->n_counts] = (struct count){step, kernel, *segments, phase};
+	return code->n_counts++;
+}
+
 static enum pawl_status
 compile_step(struct pawl_target *target, struct pawl_code *code, int32_t i, struct pawl_error *err)
 {
 	const struct pawl_step *step = &code->program->steps[i];
-	struct step_code *s = &code->steps[i];
+	const struct pawl_cpu_kernel *kernel;
+	struct pawl_segments segments;
 	enum pawl_status status;
 	int phase;
 
 	if (step->n_ops > PAWL_MAX_BODY_OPS)
 		return pawl_fail(err, PAWL_UNSUPPORTED, "%d ops", step->n_ops);
-	s->step = step;
 	status = pawl_cpu_kernels_get(
-		&target->kernels, code->program, step, target->variant, &s->kernel, err);
+		&target->kernels, code->program, step, target->variant, &kernel, err);
 	if (status != PAWL_OK)
 		return status;
-	pawl_step_segments(step, &s->segments);
-	s->n_phases = pawl_step_phases(step);
-	s->is_symbolic = pawl_step_is_symbolic(step);
-	for (phase = 0; !s->is_symbolic && phase < s->n_phases; phase++)
-		s->units[phase] = pawl_step_units(step, &s->segments, phase, NULL);
-	if (s->kernel->scratch_bytes > code->thread_scratch_bytes)
-		code->thread_scratch_bytes = s->kernel->scratch_bytes;
+	code->kernels[i] = kernel;
+	pawl_step_segments(step, &segments);
+	for (phase = 0; phase < pawl_step_phases(step); phase++) {
+		struct launch *launch = &code->launches[code->n_launches++];
+
+		*launch = (struct launch){
+			.fn = kernel->phases[phase], .first_arg = step->first_arg, .count = -1};
+		if (pawl_step_is_symbolic(step))
+			launch->count = find_count(code, step, kernel, &segments, phase);
+		else
+			launch->units = pawl_step_units(step, &segments, phase, NULL);
+	}
+	if (kernel->scratch_bytes > code->thread_scratch_bytes)
+		code->thread_scratch_bytes = kernel->scratch_bytes;
 	return PAWL_OK;
 }
 
@@ -114,47 +146,68 @@ static bool
 is_shared(const struct pawl_code *code, int32_t i)
 {
 	for (int32_t j = 0; j < i; j++) {
-		if (code->steps[j].kernel == code->steps[i].kernel)
+		if (code->kernels[j] == code->kernels[i])
 			return true;
 	}
 	return false;
+}
+
+static void
+code_free(struct pawl_code *code)
+{
+	if (!code)
+		return;
+	free(code->kernels);
+	free(code->launches);
+	free(code->counts);
+	free(code);
+}
+
+static struct pawl_code *
+code_new(const struct pawl_target *target, const struct pawl_program *program)
+{
+	size_t n_steps = (size_t)program->n_steps + 1;
+	struct pawl_code *code = calloc(1, sizeof(*code));
+
+	if (!code)
+		return NULL;
+	code->program = program;
+	code->variant = target->variant;
+	code->hash = 0xcbf29ce484222325u;
+	code->kernels = calloc(n_steps, sizeof(*code->kernels));
+	code->launches = calloc(n_steps * PAWL_MAX_PHASES, sizeof(*code->launches));
+	code->counts = calloc(n_steps * PAWL_MAX_PHASES, sizeof(*code->counts));
+	if (code->kernels && code->launches && code->counts)
+		return code;
+	code_free(code);
+	return NULL;
 }
 
 static enum pawl_status
 compile(struct pawl_target *target, const struct pawl_program *program, struct pawl_code **out,
 	struct pawl_error *err)
 {
+	struct pawl_code *code = code_new(target, program);
 	enum pawl_status status;
-	struct pawl_code *code;
 	int32_t i;
 
-	code = calloc(1, sizeof(*code) + (size_t)program->n_steps * sizeof(code->steps[0]));
 	if (!code)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for code");
-	code->program = program;
-	code->variant = target->variant;
-	code->hash = 0xcbf29ce484222325u;
 	for (i = 0; i < program->n_steps; i++) {
 		struct pawl_error reason = {.status = PAWL_OK};
 
 		status = compile_step(target, code, i, &reason);
 		if (status != PAWL_OK) {
-			free(code);
+			code_free(code);
 			return pawl_fail(err, status, "step %d (%s): %s", i, program->steps[i].name,
 				reason.text);
 		}
-		code->hash = (code->hash ^ code->steps[i].kernel->hash) * 0x100000001b3u;
+		code->hash = (code->hash ^ code->kernels[i]->hash) * 0x100000001b3u;
 		if (!is_shared(code, i))
-			code->code_bytes += (int64_t)code->steps[i].kernel->memory.bytes;
+			code->code_bytes += (int64_t)code->kernels[i]->memory.bytes;
 	}
 	*out = code;
 	return PAWL_OK;
-}
-
-static void
-code_free(struct pawl_code *code)
-{
-	free(code);
 }
 
 static void
@@ -171,40 +224,49 @@ code_info(const struct pawl_code *code, struct pawl_code_info *out)
 static uint64_t
 kernel_hash(const struct pawl_code *code, int32_t step)
 {
-	return code->steps[step].kernel->hash;
+	return code->kernels[step]->hash;
 }
 
 struct job {
 	const struct pawl_code *code;
 	const struct pawl_run *run;
+	int64_t counts[KEPT_COUNTS];
 };
 
-/* All steps, as one thread of the team sees them: its share of every phase. */
-static void
-run_steps(const struct job *job, int thread, int n_threads)
+static int64_t
+count_units(const struct job *job, int32_t i)
 {
-	const struct pawl_code *code = job->code;
+	const struct count *c = &job->code->counts[i];
+
+	return pawl_step_units(c->step, &c->segments, c->phase, job->run->symbols);
+}
+
+static int64_t
+units_of(const struct job *job, const struct launch *launch)
+{
+	if (launch->count < 0)
+		return launch->units;
+	return launch->count < KEPT_COUNTS ? job->counts[launch->count]
+					   : count_units(job, launch->count);
+}
+
+/* All launches, as one thread of the team sees them: its share of each. */
+static void
+run_launches(const struct job *job, int thread, int n_threads)
+{
+	const struct launch *launch = job->code->launches;
+	const struct launch *end = launch + job->code->n_launches;
 	const struct pawl_run *run = job->run;
 	void *scratch = run->thread_scratch[thread];
-	int32_t i;
-	int phase;
 
-	for (i = 0; i < code->program->n_steps; i++) {
-		const struct step_code *s = &code->steps[i];
-		void *const *args = run->args + s->step->first_arg;
+	for (; launch < end; launch++) {
+		int64_t units = units_of(job, launch);
+		int64_t first = units * thread / n_threads, last = units * (thread + 1) / n_threads;
 
-		for (phase = 0; phase < s->n_phases; phase++) {
-			int64_t units = s->is_symbolic ? pawl_step_units(s->step, &s->segments,
-								 phase, run->symbols)
-						       : s->units[phase];
-			int64_t begin = units * thread / n_threads,
-				end = units * (thread + 1) / n_threads;
-
-			if (begin < end)
-				s->kernel->phases[phase](args, run->symbols, begin, end, scratch);
-			if (n_threads > 1)
-				run->team->barrier(run->team, thread);
-		}
+		if (first < last)
+			launch->fn(run->args + launch->first_arg, run->symbols, first, last, scratch);
+		if (n_threads > 1)
+			run->team->barrier(run->team, thread);
 	}
 }
 
@@ -213,16 +275,20 @@ run_thread(void *arg, int thread, int n_threads)
 {
 	uint32_t saved = pawl_fpenv_enter();
 
-	run_steps(arg, thread, n_threads);
+	run_launches(arg, thread, n_threads);
 	pawl_fpenv_leave(saved);
 }
 
 static enum pawl_status
 run_code(const struct pawl_code *code, const struct pawl_run *run, struct pawl_error *err)
 {
-	struct job job = {code, run};
+	struct job job;
 
 	(void)err;
+	job.code = code;
+	job.run = run;
+	for (int32_t i = 0; i < code->n_counts && i < KEPT_COUNTS; i++)
+		job.counts[i] = count_units(&job, i);
 	run->team->run(run->team, run_thread, &job);
 	return PAWL_OK;
 }

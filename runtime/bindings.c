@@ -1,6 +1,7 @@
 #include "runtime/bindings.h"
 
 #include "ir/debug.h"
+#include "runtime/clock.h"
 #include "runtime/memory.h"
 
 #include <inttypes.h>
@@ -21,6 +22,7 @@ struct pawl_bindings {
 	int n_threads;
 	bool owns_outputs; /* outputs lie in storages, not in scratch memory */
 	bool poisons;      /* PAWL_DEBUG=poison */
+	bool is_complete;  /* weights and caches are bound; they can be replaced, not taken away */
 	bool is_apart;     /* no kv storage shares memory with another, or with a weight */
 };
 
@@ -298,19 +300,24 @@ pawl_bindings_data_bytes(const struct pawl_bindings *b, int32_t slot)
 }
 
 static enum pawl_status
-check_bound(const struct pawl_bindings *b, struct pawl_error *err)
+check_bound(struct pawl_bindings *b, struct pawl_error *err)
 {
 	const struct pawl_program *program = b->plan->program;
 
-	for (int32_t i = 0; i < program->n_slots; i++) {
+	for (int32_t i = 0; i < program->n_slots && !b->is_complete; i++) {
 		const struct pawl_slot *slot = &program->slots[i];
 
 		if ((slot->role == PAWL_SLOT_WEIGHT || slot->role == PAWL_SLOT_KV) &&
 			!b->storages[i])
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "%s is not bound", slot->name);
-		if (slot->role == PAWL_SLOT_DATA && !b->is_filled[i] && !b->offered[i])
+	}
+	b->is_complete = true;
+	for (int32_t i = 0; i < b->n_data_slots; i++) {
+		int32_t slot = b->data_slots[i];
+
+		if (!b->is_filled[slot] && !b->offered[slot])
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "data const %s has no bytes",
-				slot->name);
+				program->slots[slot].name);
 	}
 	if (b->team->n_threads > b->n_threads)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
@@ -383,9 +390,27 @@ poison(struct pawl_bindings *b)
 			memset(b->storages[i]->bytes, 0xff, (size_t)b->storages[i]->n_bytes);
 }
 
+/* What was offered is forgotten, and copied in place before unless the run is refused. */
+static void
+take_offers(struct pawl_bindings *b, bool is_refused, struct pawl_counters *counters)
+{
+	for (int32_t i = 0; i < b->n_data_slots; i++) {
+		int32_t slot = b->data_slots[i];
+
+		if (!is_refused && b->offered[slot]) {
+			memcpy(b->storages[slot]->bytes, b->offered[slot],
+				(size_t)b->storages[slot]->n_bytes);
+			b->is_filled[slot] = true;
+			if (counters)
+				counters->bytes_bound += (uint64_t)b->storages[slot]->n_bytes;
+		}
+		b->offered[slot] = NULL;
+	}
+}
+
 enum pawl_status
-pawl_bindings_run(struct pawl_bindings *b, const struct pawl_symenv *env, uint64_t *bytes_bound,
-	struct pawl_error *err)
+pawl_bindings_run(struct pawl_bindings *b, const struct pawl_symenv *env,
+	struct pawl_counters *counters, struct pawl_error *err)
 {
 	struct pawl_run run = {
 		.args = b->args,
@@ -394,22 +419,20 @@ pawl_bindings_run(struct pawl_bindings *b, const struct pawl_symenv *env, uint64
 		.thread_scratch = b->thread_scratch,
 	};
 	enum pawl_status status = check_run(b, env, err);
+	int64_t start;
 
-	for (int32_t i = 0; i < b->n_data_slots; i++) {
-		int32_t slot = b->data_slots[i];
-
-		if (!status && b->offered[slot]) {
-			memcpy(b->storages[slot]->bytes, b->offered[slot],
-				(size_t)b->storages[slot]->n_bytes);
-			b->is_filled[slot] = true;
-			if (bytes_bound)
-				*bytes_bound += (uint64_t)b->storages[slot]->n_bytes;
-		}
-		b->offered[slot] = NULL;
-	}
-	if (!status && b->poisons)
+	take_offers(b, status != PAWL_OK, counters);
+	if (status)
+		return status;
+	if (b->poisons)
 		poison(b);
-	return status ? status : b->plan->device->api->run(b->plan->code, &run, err);
+	start = pawl_nanoseconds();
+	status = b->plan->device->api->run(b->plan->code, &run, err);
+	if (counters) {
+		counters->run_ns += (uint64_t)(pawl_nanoseconds() - start);
+		counters->runs += status == PAWL_OK;
+	}
+	return status;
 }
 
 const void *

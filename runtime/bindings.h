@@ -8,6 +8,7 @@
 #ifndef PAWL_RUNTIME_BINDINGS_H
 #define PAWL_RUNTIME_BINDINGS_H
 
+#include "runtime/counters.h"
 #include "runtime/plan.h"
 #include "runtime/symenv.h"
 #include "runtime/weights.h"
@@ -58,10 +59,10 @@ int64_t pawl_bindings_data_bytes(const struct pawl_bindings *bindings, int32_t s
  * every symbol is bound, and every dynamic index (PAWL_CAPACITY and others of
  * runtime/index_check.h); then copies the offered bytes in place and runs.  Until all checks have
  * passed nothing is written.  env may be NULL for a plan without symbols.
- * *bytes_bound (may be NULL) grows by the bytes copied.
+ * counters (may be NULL) grow by bytes_bound, a run that succeeds, and its time.
  */
 enum pawl_status pawl_bindings_run(struct pawl_bindings *bindings, const struct pawl_symenv *env,
-	uint64_t *bytes_bound, struct pawl_error *err);
+	struct pawl_counters *counters, struct pawl_error *err);
 
 /* Output `i` of the graph after a run: valid until the next one.  type may be NULL. */
 const void *pawl_bindings_output(

@@ -384,7 +384,6 @@ pawl_decode_session_realize(struct pawl_decode_session *s, const struct pawl_tok
 		[WRITE_INDEX] = data->write_index,
 		[BLOCK_TABLE] = data->block_table,
 	};
-	enum pawl_status status;
 
 	for (int i = 0; i < N_DATA; i++) {
 		if (s->data[i] >= 0 && !bytes[i])
@@ -394,10 +393,7 @@ pawl_decode_session_realize(struct pawl_decode_session *s, const struct pawl_tok
 	for (int i = 0; i < N_DATA; i++)
 		if (s->data[i] >= 0)
 			pawl_bindings_offer(s->bindings, s->data[i], bytes[i]);
-	status = pawl_bindings_run(s->bindings, env, &counters->bytes_bound, err);
-	if (!status)
-		counters->runs++;
-	return status;
+	return pawl_bindings_run(s->bindings, env, counters, err);
 }
 
 const void *

@@ -210,9 +210,7 @@ run_once(struct pawl_inference_context *context, struct pawl_bindings *bindings,
 		return status;
 	status = bind_symbols(&env, symbols, err);
 	if (!status)
-		status = pawl_bindings_run(bindings, &env, NULL, err);
-	if (!status)
-		context->counters.runs++;
+		status = pawl_bindings_run(bindings, &env, &context->counters, err);
 	pawl_symenv_release(&env);
 	return status;
 }

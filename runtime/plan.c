@@ -2,11 +2,11 @@
 
 #include "passes/observe.h"
 #include "passes/regrow.h"
+#include "runtime/clock.h"
 #include "runtime/literal.h"
 #include "runtime/memory.h"
 
 #include <string.h>
-#include <time.h>
 
 static enum pawl_layout
 weight_layout(const void *arg, const struct pawl_type *type)
@@ -127,27 +127,18 @@ make_literals(struct pawl_plan *plan, struct pawl_error *err)
 	return status;
 }
 
-static double
-seconds_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static enum pawl_status
 compile(struct pawl_plan *plan, struct pawl_error *err)
 {
 	const struct pawl_device *device = plan->device;
 	struct pawl_target_counters before, after;
-	double start = seconds_now();
+	double start = pawl_seconds();
 	enum pawl_status status;
 
 	pawl_device_counters(device, &before);
 	status = device->api->compile(device->target, plan->program, &plan->code, err);
 	pawl_device_counters(device, &after);
-	plan->compile_seconds = seconds_now() - start;
+	plan->compile_seconds = pawl_seconds() - start;
 	plan->n_kernels_compiled = after.kernel_compiles - before.kernel_compiles;
 	plan->n_kernels_read = after.kernels_read - before.kernels_read;
 	return status;

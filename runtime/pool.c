@@ -1,6 +1,7 @@
 #include "runtime/pool.h"
 
 #include "ir/debug.h"
+#include "runtime/clock.h"
 #include "runtime/cpu_count.h"
 #include "runtime/memory.h"
 #include "runtime/thread_guard.h"
@@ -10,7 +11,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 /* About 50 microseconds of pauses; none to speak of when threads outnumber CPUs. */
@@ -70,15 +70,6 @@ pause_cpu(void)
 #endif
 }
 
-static int64_t
-now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static void
 gate_open(struct gate *gate, unsigned phase)
 {
@@ -100,12 +91,12 @@ gate_wait(struct gate *gate, unsigned phase, int spins)
 	}
 	/* Announced before the kernel compares the word, so that gate_open cannot miss a sleeper.
 	 */
-	start = now_ns();
+	start = pawl_nanoseconds();
 	atomic_fetch_add(&gate->n_asleep, 1);
 	while (atomic_load(&gate->phase) == phase)
 		syscall(SYS_futex, &gate->phase, FUTEX_WAIT_PRIVATE, phase, NULL, NULL, 0);
 	atomic_fetch_sub(&gate->n_asleep, 1);
-	atomic_fetch_add_explicit(&gate->asleep_ns, now_ns() - start, memory_order_relaxed);
+	atomic_fetch_add_explicit(&gate->asleep_ns, pawl_nanoseconds() - start, memory_order_relaxed);
 }
 
 static void
@@ -204,7 +195,7 @@ run(struct pawl_team *team, void (*fn)(void *arg, int thread, int n_threads), vo
 		(!pool->n_started || pool->fork_generation != atomic_load(&fork_generation)))
 		start_workers(pool);
 	pool->n_active = pool->uses_all ? team->n_threads : pool->guard.active;
-	start = now_ns();
+	start = pawl_nanoseconds();
 	asleep = atomic_load_explicit(&pool->meeting.asleep_ns, memory_order_relaxed);
 	if (pool->n_active == 1) {
 		fn(arg, 0, 1);
@@ -216,7 +207,7 @@ run(struct pawl_team *team, void (*fn)(void *arg, int thread, int n_threads), vo
 		barrier(team, 0);
 	}
 	asleep = atomic_load_explicit(&pool->meeting.asleep_ns, memory_order_relaxed) - asleep;
-	pawl_thread_guard_note(&pool->guard, now_ns() - start, asleep);
+	pawl_thread_guard_note(&pool->guard, pawl_nanoseconds() - start, asleep);
 }
 
 enum pawl_status

@@ -1,12 +1,12 @@
 #include "runtime/session_set.h"
 
+#include "runtime/clock.h"
 #include "runtime/cpu_count.h"
 #include "runtime/memory.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum pawl_status
 pawl_session_set_init(struct pawl_session_set *set, const struct pawl_model_source *source,
@@ -227,15 +227,6 @@ make_plan(struct pawl_session_set *set, const struct pawl_held_session *held,
 	return status;
 }
 
-static double
-seconds_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static enum pawl_status
 build_session(struct pawl_session_set *set, struct pawl_kv_cache *cache,
 	struct pawl_held_session *held, const struct pawl_plan_key *key,
@@ -284,8 +275,8 @@ pawl_session_set_ready(struct pawl_session_set *set, struct pawl_kv_cache *cache
 	pawl_token_buffers_release(&held->buffers);
 	if (set->last.kind == PAWL_SESSION_DROPPED)
 		reason = set->last.refusal.kind ? PAWL_REBUILD_REFUSED : PAWL_REBUILD_STALE;
-	start = seconds_now();
+	start = pawl_seconds();
 	status = build_session(set, cache, held, &key, reason, err);
-	set->build_seconds += seconds_now() - start;
+	set->build_seconds += pawl_seconds() - start;
 	return status;
 }

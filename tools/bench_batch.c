@@ -1,7 +1,7 @@
 #include "tools/bench_batch.h"
 
 #include "runtime/paged_decoder.h"
-#include "tools/clock.h"
+#include "runtime/clock.h"
 #include "tools/median.h"
 
 #include <inttypes.h>

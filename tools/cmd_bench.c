@@ -4,7 +4,7 @@
 #include "runtime/json_write.h"
 #include "tools/bench_batch.h"
 #include "tools/bench_replan.h"
-#include "tools/clock.h"
+#include "runtime/clock.h"
 #include "tools/engine.h"
 #include "tools/median.h"
 #include "tools/output.h"
@@ -33,6 +33,7 @@ struct row {
 	int64_t threads, depth;
 	double prompt_tps, decode_tps;       /* medians; 0: not measured */
 	double prompt_spread, decode_spread; /* (largest - smallest) / median */
+	double host_us;                      /* of a decoded token, outside of compiled code */
 	struct pawl_decoder_stats stats;
 };
 
@@ -76,20 +77,26 @@ time_prompt(struct bench *b, int64_t depth, double *out, struct pawl_error *err)
 	return status;
 }
 
-/* The same of single tokens. */
+/* The same of single tokens, and the microseconds of one outside of compiled code. */
 static enum pawl_status
-time_decode(struct bench *b, int64_t depth, int64_t n, double *out, struct pawl_error *err)
+time_decode(struct bench *b, int64_t depth, int64_t n, double *out, double *host_us,
+	struct pawl_error *err)
 {
-	int64_t n_vocab = pawl_decoder_n_vocab(b->engine.decoder);
+	int64_t n_vocab = pawl_decoder_n_vocab(b->engine.decoder), ns;
+	struct pawl_decoder_stats before, after;
 	enum pawl_status status = PAWL_OK;
 	const float *logits;
-	double start;
 
 	pawl_decoder_truncate(b->engine.decoder, depth);
-	start = pawl_seconds();
+	pawl_decoder_stats(b->engine.decoder, &before);
+	ns = pawl_nanoseconds();
 	for (int64_t i = 0; i < n && !status; i++)
 		status = pawl_decoder_step(b->engine.decoder, token(i, n_vocab), &logits, err);
-	*out = (double)n / (pawl_seconds() - start);
+	ns = pawl_nanoseconds() - ns;
+	pawl_decoder_stats(b->engine.decoder, &after);
+	*out = 1e9 * (double)n / (double)ns;
+	ns -= (int64_t)(after.counters.run_ns - before.counters.run_ns);
+	*host_us = 1e-3 * (double)ns / (double)n;
 	return status;
 }
 
@@ -97,7 +104,7 @@ time_decode(struct bench *b, int64_t depth, int64_t n, double *out, struct pawl_
 static enum pawl_status
 measure(struct bench *b, struct row *row, struct pawl_error *err)
 {
-	double prompt[MAX_REPEATS], decode[MAX_REPEATS], warm;
+	double prompt[MAX_REPEATS], decode[MAX_REPEATS], host[MAX_REPEATS], warm, spread;
 	int64_t warm_steps = b->n_generate < 4 ? b->n_generate : 4;
 	enum pawl_status status = PAWL_OK;
 
@@ -107,12 +114,13 @@ measure(struct bench *b, struct row *row, struct pawl_error *err)
 	if (!status && b->n_prompt)
 		status = time_prompt(b, row->depth, &warm, err);
 	if (!status && b->n_generate)
-		status = time_decode(b, row->depth, warm_steps, &warm, err);
+		status = time_decode(b, row->depth, warm_steps, &warm, &host[0], err);
 	for (int64_t i = 0; i < b->repeats && !status; i++) {
 		if (b->n_prompt)
 			status = time_prompt(b, row->depth, &prompt[i], err);
 		if (!status && b->n_generate)
-			status = time_decode(b, row->depth, b->n_generate, &decode[i], err);
+			status = time_decode(
+				b, row->depth, b->n_generate, &decode[i], &host[i], err);
 	}
 	if (status)
 		return status;
@@ -120,6 +128,8 @@ measure(struct bench *b, struct row *row, struct pawl_error *err)
 		row->prompt_tps = pawl_median(prompt, (int)b->repeats, &row->prompt_spread);
 	if (b->n_generate)
 		row->decode_tps = pawl_median(decode, (int)b->repeats, &row->decode_spread);
+	if (b->n_generate)
+		row->host_us = pawl_median(host, (int)b->repeats, &spread);
 	pawl_decoder_stats(b->engine.decoder, &row->stats);
 	return PAWL_OK;
 }
@@ -128,11 +138,12 @@ static enum pawl_status
 print_row(const struct bench *b, const struct row *row, struct pawl_error *err)
 {
 	if (row->threads == b->threads.items[0] && row->depth == b->depths.items[0])
-		printf("threads   depth  prompt %4" PRId64 " tok/s  decode %4" PRId64 " tok/s\n",
+		printf("threads   depth  prompt %4" PRId64 " tok/s  decode %4" PRId64
+		       " tok/s  host us/token\n",
 			b->n_prompt, b->n_generate);
-	printf("%7" PRId64 "%8" PRId64 "%15.1f +- %4.1f%%%14.1f +- %4.1f%%\n", row->threads,
+	printf("%7" PRId64 "%8" PRId64 "%15.1f +- %4.1f%%%14.1f +- %4.1f%%%15.1f\n", row->threads,
 		row->depth, row->prompt_tps, 50 * row->prompt_spread, row->decode_tps,
-		50 * row->decode_spread);
+		50 * row->decode_spread, row->host_us);
 	return pawl_flush_output(err);
 }
 
@@ -150,6 +161,7 @@ add_row(const struct bench *b, struct pawl_json *json, cJSON *array, const struc
 	pawl_json_real(json, object, "prompt_spread", row->prompt_spread);
 	pawl_json_real(json, object, "decode_tps", row->decode_tps);
 	pawl_json_real(json, object, "decode_spread", row->decode_spread);
+	pawl_json_real(json, object, "host_us", row->host_us);
 	pawl_json_string(json, object, "target", b->engine.device->api->name);
 	pawl_json_string(json, object, "activations",
 		pawl_precision_name((enum pawl_precision)b->options.precision));
@@ -255,7 +267,8 @@ pawl_cmd_bench(int argc, char **argv)
 	const struct pawl_command command = {"bench", "MODEL",
 		"Measures tokens per second of a prompt and of decoding, each behind `depth`\n"
 		"positions that are there already.  Medians of the rounds after one that is not\n"
-		"counted; +- is half of the range.",
+		"counted; +- is half of the range.  host us is what a decoded token costs outside of\n"
+		"compiled code: checks, token data, binding.",
 		options, sizeof(options) / sizeof(options[0]), 1, 1};
 	struct pawl_args args;
 	struct pawl_error err = {0};

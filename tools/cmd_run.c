@@ -2,7 +2,7 @@
 
 #include "models/chat.h"
 #include "models/tokenizer_gguf.h"
-#include "tools/clock.h"
+#include "runtime/clock.h"
 #include "tools/generate.h"
 #include "tools/input.h"
 #include "tools/resume.h"

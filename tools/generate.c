@@ -3,7 +3,7 @@
 #include "models/utf8.h"
 #include "runtime/json_write.h"
 #include "runtime/memory.h"
-#include "tools/clock.h"
+#include "runtime/clock.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "tools/simulation.h"
 
-#include "tools/clock.h"
+#include "runtime/clock.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
