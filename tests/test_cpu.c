@@ -103,6 +103,24 @@ START_TEST(casts_copies_and_strides)
 }
 END_TEST
 
+/* More kinds of steps with symbolic extents than any model has, each with units of its own. */
+START_TEST(many_symbolic_steps)
+{
+	enum { N = 40 };
+	char text[N * 128 + 64];
+	int used = snprintf(text, sizeof(text), "sym $n : 1 .. 7\n");
+
+	for (int i = 0; i < N; i++)
+		used += snprintf(text + used, sizeof(text) - (size_t)used,
+			"%%x%d = const {role=data} : f32[$n,%d]\n%%y%d = exp %%x%d : f32[$n,%d]\n", i,
+			i + 1, i, i, i + 1);
+	for (int i = 0; i < N; i++)
+		used += snprintf(
+			text + used, sizeof(text) - (size_t)used, "output %%y%d\n", i);
+	check(text, 5);
+}
+END_TEST
+
 START_TEST(ropes)
 {
 	static const int widths[] = {64, 32, 24, 6};
@@ -429,6 +447,7 @@ pawl_cpu_suite(void)
 	tcase_add_test(tcase, every_elementwise_op);
 	tcase_add_loop_test(tcase, casts_copies_and_strides, 0, 3);
 	tcase_add_loop_test(tcase, caches_of_blocks, 0, 6);
+	tcase_add_test(tcase, many_symbolic_steps);
 	tcase_add_test(tcase, ropes);
 	tcase_add_test(tcase, row_reductions);
 	tcase_add_loop_test(tcase, matmul_of_every_weight_type, 0, N_WEIGHT_TYPES);
