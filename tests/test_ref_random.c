@@ -64,8 +64,8 @@ run(struct side *side, const struct pawl_graph *graph, enum pawl_interp_mode mod
 }
 
 /*
- * Within one rounding to bf16 of the largest element: casts are among the ops.  In a cache of q8_0 a value
- * halfway between two steps may go either way.
+ * Within one rounding to bf16 of the largest element: casts are among the ops.  In a cache of q8_0
+ * a value halfway between two steps may go either way.
  */
 static void
 assert_near(const struct pawl_tensor *planned, const struct pawl_tensor *exact, uint64_t seed)

@@ -18,7 +18,8 @@ is_woven(const struct pawl_access *access)
 }
 
 static struct element
-quantize(struct pawl_cuda_emit *e, const struct pawl_step_op *op, const struct pawl_cuda_position *at)
+quantize(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
+	const struct pawl_cuda_position *at)
 {
 	int x = pawl_cuda_operand(e, op, 0, at);
 	int amax = pawl_cuda_let(e, "float", "pawl_warp_max(pawl_q8_0_size(v%d))", x);
