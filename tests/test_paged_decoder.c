@@ -184,6 +184,8 @@ START_TEST(a_ragged_batch_is_each_alone)
 	static const int64_t lengths[] = {5, 17, 16, 1, 30, 15, 2};
 	struct pawl_kv_session_id sessions[7];
 
+	if (_i)
+		use_blocks();
 	fill_with_nan();
 	for (unsigned i = 0; i < 7; i++) {
 		sessions[i] = open_sequence();
@@ -638,7 +640,7 @@ pawl_paged_decoder_suite(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_checked_fixture(tcase, begin, end);
 	tcase_add_loop_test(tcase, paged_is_contiguous, 0, 9);
-	tcase_add_test(tcase, a_ragged_batch_is_each_alone);
+	tcase_add_loop_test(tcase, a_ragged_batch_is_each_alone, 0, 2);
 	tcase_add_test(tcase, plans_once_and_allocates_nothing);
 	tcase_add_test(tcase, replanning_optimizes_every_step);
 	tcase_add_test(tcase, forks_go_their_own_ways);

@@ -135,6 +135,7 @@ static const struct {
 	{121, PAWL_LAYOUT_K16, PAWL_DTYPE_F32},
 	{122, PAWL_LAYOUT_ROWS, PAWL_DTYPE_F16},
 	{1, PAWL_LAYOUT_ROWS, PAWL_DTYPE_BF16},
+	{WINDOW, PAWL_LAYOUT_K16, PAWL_DTYPE_Q8_0},
 };
 
 static const struct {
@@ -152,9 +153,13 @@ static const struct {
 
 START_TEST(a_ring_is_as_good_as_everything)
 {
-	struct pawl_tiny_model *model = make_model(models[_i].window, models[_i].k_layout);
+	struct pawl_tiny_options tiny = model_options(models[_i].window, models[_i].k_layout);
 	struct pawl_decoder_options options = options_of(true);
+	struct pawl_tiny_model *model;
 
+	if (pawl_dtype_is_blocked(models[_i].kv))
+		tiny.head_dim = 32;
+	model = pawl_tiny_model_new(&tiny);
 	run_plain(model, models[_i].kv);
 	options.kv_dtype = models[_i].kv;
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
