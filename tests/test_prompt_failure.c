@@ -187,6 +187,33 @@ START_TEST(nothing_that_is_seen_changes)
 }
 END_TEST
 
+/* A run has no part that could have been through: what it wrote is not seen. */
+START_TEST(nor_does_it_when_a_single_run_fails)
+{
+	struct pawl_decoder *d;
+	struct pawl_kv_cache *cache = NULL;
+	const float *logits = NULL;
+	const uint32_t other = pawl_test_token(2, OTHER);
+
+	begin(&kinds[_i]);
+	d = new_decoder();
+	OK(pawl_kv_cache_fork(history, &cache, &err));
+	pawl_decoder_swap_cache(d, &cache);
+	for (int rows = 1; rows <= 8; rows *= 2) {
+		pawl_test_runs_left = 0;
+		ck_assert_int_eq(pawl_decoder_extend(d, prompt, 1, rows, &logits, &err),
+			PAWL_ENVIRONMENT);
+		ck_assert_uint_eq(pawl_test_seen_digest(pawl_decoder_cache(d)), history_seen);
+		ck_assert_ptr_null(logits);
+	}
+	OK(pawl_decoder_step(d, other, &logits, &err));
+	ck_assert_mem_eq(logits, after_other, ROW_BYTES);
+	pawl_kv_cache_free(cache);
+	pawl_decoder_free(d);
+	end();
+}
+END_TEST
+
 Suite *
 pawl_prompt_failure_suite(void)
 {
@@ -195,6 +222,7 @@ pawl_prompt_failure_suite(void)
 
 	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, nothing_that_is_seen_changes, 0, N_KINDS);
+	tcase_add_loop_test(tcase, nor_does_it_when_a_single_run_fails, 0, N_KINDS);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
