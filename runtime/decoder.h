@@ -7,10 +7,10 @@
  * optimizes as often as there are plans: cache, chunk, single token.  A chunk that is not full
  * is filled up; what the surplus rows write lies beyond cached_len and means nothing.
  *
- * After an error nothing has advanced: the same call may be made again, and whatever is run instead has
- * the bits it would have had.  Length and all that is seen from there are as before, in rings too, from
- * which a call of several runs copies what it is about to overwrite; what lies beyond the length may
- * differ, and a ring may go back less far.  Belongs to one thread at a time.
+ * After an error nothing has advanced: the same call may be made again, and whatever is run instead
+ * has the bits it would have had.  Length and all that is seen from there are as before, in rings
+ * too, which a call of several runs copies before it overwrites that; what lies beyond the length
+ * may differ, and a ring may go back less far.  Belongs to one thread at a time.
  */
 #ifndef PAWL_RUNTIME_DECODER_H
 #define PAWL_RUNTIME_DECODER_H

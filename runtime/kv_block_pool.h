@@ -15,8 +15,8 @@
  * PAWL_INVALID_ARGUMENT: a number out of range, or an id that is not alive (the text names both);
  * PAWL_CAPACITY: too few free blocks, naming need and have; PAWL_OUT_OF_MEMORY: the lists could not
  * grow.  Ids come from one process-wide counter and never come back, hence belong to one pool, one
- * kind and one object.  What only gives back (close, truncate, commit, abort, undo, release) allocates
- * nothing.  Pointers returned are valid until the pool changes.  One thread at a time.
+ * kind and one object.  What only gives back (close, truncate, commit, abort, undo, release)
+ * allocates nothing.  Pointers returned are valid until the pool changes.  One thread at a time.
  */
 #ifndef PAWL_RUNTIME_KV_BLOCK_POOL_H
 #define PAWL_RUNTIME_KV_BLOCK_POOL_H
@@ -257,8 +257,8 @@ enum pawl_status pawl_kv_block_pool_copy_commit(
 enum pawl_status pawl_kv_block_pool_copy_abort(
 	struct pawl_kv_block_pool *pool, struct pawl_kv_copy_id copy, struct pawl_error *err);
 /*
- * Takes a committed copy on write back, when what it was for has failed: slot stands in `block` again,
- * which somebody must still own, and the block it was given, which must be its alone, is free.
+ * Takes a committed copy on write back, when what it was for has failed: slot stands in `block`
+ * again, which somebody must still own, and the block it was given, which must be its alone, is free.
  */
 enum pawl_status pawl_kv_block_pool_copy_undo(struct pawl_kv_block_pool *pool,
 	struct pawl_kv_session_id session, int64_t slot, int32_t block, struct pawl_error *err);

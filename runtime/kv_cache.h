@@ -155,9 +155,10 @@ void pawl_kv_cache_note_write(struct pawl_kv_cache *cache, int64_t rows);
 /* A copy of rings, freed by pawl_memory_free. */
 struct pawl_kv_kept;
 /*
- * Before such a run of a call that began at length `first` and that may yet fail: where the run would
- * overwrite what is seen from there, and *kept is NULL, *kept becomes a copy of all rings.  The cache
- * must not be shared.  PAWL_OUT_OF_MEMORY; PAWL_UNSUPPORTED when a ring is not in host memory.
+ * Before such a run of a call that began at length `first` and that may yet fail: where the run
+ * would overwrite what is seen from there, and *kept is NULL, *kept becomes a copy of all rings.
+ * The cache must not be shared.  PAWL_OUT_OF_MEMORY; PAWL_UNSUPPORTED when a ring is not in host
+ * memory.
  */
 enum pawl_status pawl_kv_cache_keep(const struct pawl_kv_cache *cache, int64_t first, int64_t rows,
 	struct pawl_kv_kept **kept, struct pawl_error *err);

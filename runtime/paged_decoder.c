@@ -160,8 +160,8 @@ struct lot {
 	int64_t before[PAWL_MAX_BATCH]; /* their lengths */
 	int32_t tails[PAWL_MAX_BATCH];  /* the blocks of tails that were broken, -1: not broken */
 	/*
-	 * Shorter ones first: of those that share a tail the last may write to it, beyond what any of
-	 * them sees, so that all may go back to it.
+	 * Shorter ones first: of those that share a tail the last may write to it, beyond what
+	 * any of them sees, so that all may go back to it.
 	 */
 	int64_t order[PAWL_MAX_BATCH];
 	int64_t n, each;

@@ -11,8 +11,8 @@
  * idle and write nothing.  Prompts go in chunks of one sequence.  One block of as many positions as a
  * sequence may have gives each sequence a contiguous cache of its own; batches are the same.
  *
- * After an error all is as before: lengths, blocks and their order, and the bytes of every position that
- * some sequence has; the same call may be made again.  Belongs to one thread at a time.
+ * After an error all is as before: lengths, blocks and their order, and the bytes of every position
+ * that some sequence has; the same call may be made again.  Belongs to one thread at a time.
  */
 #ifndef PAWL_RUNTIME_PAGED_DECODER_H
 #define PAWL_RUNTIME_PAGED_DECODER_H

@@ -1,7 +1,7 @@
 /*
- * Caches and pools that are NaN before use, against the same that are zero: every logit of every call is
- * the same, bit for bit.  Latents: tests/test_latent_attention.c.  A plan with a mask is not asked, since
- * it reads all of a cache (runtime/kv_cache.h).
+ * Caches and pools that are NaN before use, against the same that are zero: every logit of every
+ * call is the same, bit for bit.  Latents: tests/test_latent_attention.c.  A plan with a mask is not
+ * asked, since it reads all of a cache (runtime/kv_cache.h).
  */
 #include <math.h>
 #include <string.h>
@@ -236,7 +236,7 @@ step_all(struct pawl_paged_decoder *d, const struct pawl_kv_session_id *all, int
 	note(record, logits, n);
 }
 
-/* Ragged batches with an idle row, tails that are copied, blocks that go, come back and are shifted. */
+/* Ragged batches with an idle row, copied tails, blocks that go, come back and are shifted. */
 static void
 run_pages(struct pawl_paged_decoder *d, struct pawl_kv_session_id *all, struct record *record)
 {

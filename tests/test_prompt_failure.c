@@ -1,7 +1,7 @@
 /*
- * Prompts that fail in any of their runs, for want of memory, on a device or because the caller says
- * so: the length and what is seen from there are as before, and whatever is run next has the bits that
- * it would have had.  Each attempt is a decoder without plans on a cache with a history.
+ * Prompts that fail in any of their runs, for want of memory, on a device or because the caller
+ * says so: the length and what is seen from there are as before, and whatever is run next has the bits
+ * that it would have had.  Each attempt is a decoder without plans on a cache with a history.
  */
 #include "runtime/decoder.h"
 
