@@ -2,6 +2,7 @@
  * Family gemma3: a random model against an evaluation in f64 written here, and the same logits bit for bit
  * from every target, chunk size and kind of cache.
  */
+#include "codegen/tensor.h"
 #include "models/gemma_config.h"
 #include "models/model.h"
 #include "runtime/decoder.h"
@@ -321,16 +322,17 @@ START_TEST(every_way_gives_the_same)
 }
 END_TEST
 
+static const struct pawl_paged_options paged = {.n_blocks = 16,
+	.block_size = 16,
+	.max_blocks = 4,
+	.kv_dtype = PAWL_DTYPE_F16,
+	.precision = PAWL_PRECISION_A16,
+	.n_threads = 1};
+
 /* Three sequences in one pool, all the same but begun one after the other. */
 START_TEST(a_pool_gives_the_same)
 {
 	enum { N = 3, N_PAGED = 60, LAG = 7 };
-	const struct pawl_paged_options paged = {.n_blocks = 16,
-		.block_size = 16,
-		.max_blocks = 4,
-		.kv_dtype = PAWL_DTYPE_F16,
-		.precision = PAWL_PRECISION_A16,
-		.n_threads = 1};
 	struct pawl_decoder_options options = plain_options();
 	struct pawl_device *device = open_device("ref");
 	struct pawl_kv_session_id sessions[N];
@@ -358,6 +360,63 @@ START_TEST(a_pool_gives_the_same)
 			ck_assert_mem_eq(logits + r * N_VOCAB, wanted + positions[r] * N_VOCAB,
 				N_VOCAB * sizeof(float));
 	}
+	pawl_paged_decoder_free(d);
+	pawl_device_unref(device);
+	close_model();
+}
+END_TEST
+
+/* Key p of layer 0 at block 1 of a sequence. */
+static void
+load_key(struct pawl_paged_decoder *d, struct pawl_kv_session_id session, int64_t p, float *key)
+{
+	const struct pawl_kv_layer_id id = {0, PAWL_KV_K};
+	const struct pawl_storage *storage = pawl_kv_cache_storage(pawl_paged_decoder_cache(d), id);
+	const struct pawl_type *type = &storage->type;
+	int64_t dims[] = {1, 1, type->dim[2].base, HEAD_DIM}, bytes;
+	struct pawl_tensor keys;
+	uint32_t blocks[4];
+
+	OK(pawl_kv_block_pool_block_table(pawl_paged_decoder_pool(d), session, blocks, 4, &err));
+	OK(pawl_tensor_init(&keys, type->dtype, type->layout, false, 4, dims, &bytes, &err));
+	keys.data = storage->bytes;
+	pawl_tensor_load_f32(&keys, blocks[1] * 16 + p, 0, HEAD_DIM, key);
+}
+
+/* What moves to other positions turns with the base of its layer. */
+START_TEST(a_shifted_prefix_is_near)
+{
+	struct pawl_kv_session_id source, moved, straight;
+	struct pawl_device *device = open_device("ref");
+	struct pawl_kv_prefix_key key = {.n_tokens = 16};
+	struct pawl_kv_prefix_id prefix;
+	struct pawl_paged_decoder *d;
+	uint32_t tokens[32];
+	double most = 0;
+
+	for (int64_t i = 0; i < 32; i++)
+		tokens[i] = token(i);
+	key.tokens = tokens + 16;
+	open_plain(PAWL_DTYPE_Q5_0);
+	OK(pawl_paged_decoder_new(pawl_model_source(model), device, &paged, &d, &err));
+	OK(pawl_paged_decoder_open(d, &source, &err));
+	OK(pawl_paged_decoder_open(d, &moved, &err));
+	OK(pawl_paged_decoder_open(d, &straight, &err));
+	OK(pawl_paged_decoder_prefill(d, source, tokens + 16, 16, NULL, &err));
+	OK(pawl_kv_block_pool_register_prefix(
+		pawl_paged_decoder_pool(d), source, &key, &prefix, &err));
+	OK(pawl_paged_decoder_prefill(d, moved, tokens, 16, NULL, &err));
+	OK(pawl_paged_decoder_append_shifted(d, prefix, 1, moved, &err));
+	OK(pawl_paged_decoder_prefill(d, straight, tokens, 32, NULL, &err));
+	for (int64_t p = 0; p < 16; p++) {
+		float near[HEAD_DIM], wanted_key[HEAD_DIM];
+
+		load_key(d, moved, p, near);
+		load_key(d, straight, p, wanted_key);
+		for (int i = 0; i < HEAD_DIM; i++)
+			most = fmax(most, fabs((double)near[i] - wanted_key[i]));
+	}
+	ck_assert_msg(most > 0 && most < 8e-3, "keys differ by %g", most);
 	pawl_paged_decoder_free(d);
 	pawl_device_unref(device);
 	close_model();
@@ -444,6 +503,7 @@ pawl_gemma_suite(void)
 	tcase_add_test(tests, the_function_in_f64);
 	tcase_add_loop_test(tests, every_way_gives_the_same, 0, 2);
 	tcase_add_test(tests, a_pool_gives_the_same);
+	tcase_add_test(tests, a_shifted_prefix_is_near);
 	suite_add_tcase(suite, tests);
 	tcase_add_test(config, what_a_file_says);
 	tcase_add_test(config, what_is_not_supported);
