@@ -12,7 +12,6 @@
 #include "tests/tiny_model.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 static struct pawl_device *device;
 static struct pawl_tiny_model *llama;
@@ -57,15 +56,8 @@ begin_gemma(void)
 {
 	const struct pawl_tiny_gemma_options options = {
 		.dtype = PAWL_DTYPE_F32, .window = 20, .seed = 5};
-	char path[] = "/tmp/pawl-same-XXXXXX";
-	int fd = mkstemp(path);
-	struct pawl_error err;
 
-	ck_assert_int_ge(fd, 0);
-	close(fd);
-	pawl_gguf_build_write(pawl_tiny_gemma(&options), path);
-	ck_assert_msg(!pawl_model_open(path, &gemma, &err), "%s", err.text);
-	unlink(path);
+	gemma = pawl_tiny_gemma_open(&options);
 	begin("ref", pawl_model_source(gemma));
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
 	N_EMBD = PAWL_TINY_GEMMA_EMBD,
@@ -155,4 +156,26 @@ pawl_tiny_gemma(const struct pawl_tiny_gemma_options *options)
 		add_layer(b, options, layer);
 	add_weight(b, options, "output_norm.weight", N_EMBD, 0);
 	return b;
+}
+
+struct pawl_model *
+pawl_tiny_gemma_open(const struct pawl_tiny_gemma_options *options)
+{
+	char folder[] = "/tmp/pawl-gemma-XXXXXX", path[64];
+	struct pawl_model *model;
+	struct pawl_error err;
+
+	if (!mkdtemp(folder)) {
+		perror(folder);
+		abort();
+	}
+	snprintf(path, sizeof(path), "%s/model.gguf", folder);
+	pawl_gguf_build_write(pawl_tiny_gemma(options), path);
+	if (pawl_model_open(path, &model, &err)) {
+		fprintf(stderr, "%s\n", err.text);
+		abort();
+	}
+	unlink(path);
+	rmdir(folder);
+	return model;
 }

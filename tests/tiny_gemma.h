@@ -5,6 +5,7 @@
 #ifndef PAWL_TESTS_TINY_GEMMA_H
 #define PAWL_TESTS_TINY_GEMMA_H
 
+#include "models/model.h"
 #include "tests/gguf_build.h"
 
 struct pawl_tiny_gemma_options {
@@ -26,5 +27,7 @@ enum {
 
 /* For pawl_gguf_build_finish() or pawl_gguf_build_write(). */
 struct pawl_gguf_build *pawl_tiny_gemma(const struct pawl_tiny_gemma_options *options);
+/* Opened, the file being gone; the test fails when that does not work. */
+struct pawl_model *pawl_tiny_gemma_open(const struct pawl_tiny_gemma_options *options);
 
 #endif
