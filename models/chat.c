@@ -168,7 +168,8 @@ put(char *text, size_t n, struct pawl_text piece)
 
 /*
  * Role, newline and content are encoded as one text: words may reach over the border, as they do
- * in the text that the template makes.  before: another content, an empty line after it, or of 0 bytes.
+ * in the text that the template makes.  before: another content, an empty line after it, or of 0
+ * bytes.
  */
 static enum pawl_status
 add_head(const struct pawl_chat *chat, const char *role, struct pawl_text before,
@@ -237,10 +238,10 @@ check_messages(const struct pawl_chat *chat, const struct pawl_chat_message *mes
 		if (!is_role(messages[i].role))
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 				"message %zu: a role is made of lower-case letters", i);
-		if (chat->form == PAWL_CHAT_GEMMA && is_system(&messages[i]) &&
-			(i > 0 || n == 1))
+		if (chat->form == PAWL_CHAT_GEMMA && is_system(&messages[i]) && (i > 0 || n == 1))
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-				"message %zu: of role system, which %s has in front of another only",
+				"message %zu: of role system, which %s has in front of another "
+				"only",
 				i, forms[chat->form].name);
 		if (n_valid < content.n)
 			return pawl_fail(err, PAWL_INVALID_TEXT,
@@ -274,8 +275,7 @@ add_chatml(const struct pawl_chat *chat, const struct pawl_chat_message *message
 		status = add_message(chat, "system", none,
 			(struct pawl_text){chat->system, chat->n_system}, list, err);
 	for (size_t i = 0; i < n && !status; i++)
-		status = add_message(
-			chat, messages[i].role, none, messages[i].content, list, err);
+		status = add_message(chat, messages[i].role, none, messages[i].content, list, err);
 	return status;
 }
 

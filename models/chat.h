@@ -1,8 +1,9 @@
 /*
- * Prompts of turns with marks around them: "<|im_start|>role\ncontent<|im_end|>\n" in the ChatML form,
- * "<start_of_turn>role\ncontent<end_of_turn>\n" in that of Gemma, where the assistant's role is called
- * model, contents lose white space (of ASCII) at both ends, and what a system message says stands before
- * the first content, an empty line between.
+ * Prompts of turns with marks around them: "<|im_start|>role\ncontent<|im_end|>\n" in the ChatML
+ * form,
+ * "<start_of_turn>role\ncontent<end_of_turn>\n" in that of Gemma, where the assistant's role is
+ * called model, contents lose white space (of ASCII) at both ends, and what a system message says
+ * stands before the first content, an empty line between.
  *
  * The marks are put as token ids; roles and contents are encoded with special tokens off, so that
  * nothing written in a message can end it or begin another.  The chat alone decides about BOS: it
@@ -32,8 +33,8 @@ struct pawl_chat {
 };
 
 /*
- * Takes from the template (tokenizer.chat_template, Jinja) its form by the mark in it, whether BOS comes
- * first, and of ChatML the default system message.  UNSUPPORTED for a template of another
+ * Takes from the template (tokenizer.chat_template, Jinja) its form by the mark in it, whether BOS
+ * comes first, and of ChatML the default system message.  UNSUPPORTED for a template of another
  * form, an empty one, or a vocabulary without the marks.  The tokenizer must outlive the chat; the
  * template need not.
  */
@@ -46,8 +47,8 @@ const char *pawl_chat_form_name(enum pawl_chat_form form);
 
 /*
  * Adds the ids of a conversation to list.  generate: the head of the assistant's answer follows.
- * INVALID_ARGUMENT names a message with a bad role, or of role system where the form has none (Gemma: but
- * the first, which another follows), INVALID_TEXT one that is not UTF-8; a failure
+ * INVALID_ARGUMENT names a message with a bad role, or of role system where the form has none
+ * (Gemma: but the first, which another follows), INVALID_TEXT one that is not UTF-8; a failure
  * leaves the list as it was.
  */
 enum pawl_status pawl_chat_prompt(const struct pawl_chat *chat,

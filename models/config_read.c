@@ -65,8 +65,7 @@ read_heads(const struct reader *r, struct pawl_model_config *c, struct pawl_erro
 	enum pawl_status status = need_size(r, "attention.head_count", &c->n_heads, err);
 
 	if (status == PAWL_OK)
-		status = get_size(
-			r, "attention.head_count_kv", c->n_heads, &c->n_kv_heads, err);
+		status = get_size(r, "attention.head_count_kv", c->n_heads, &c->n_kv_heads, err);
 	if (status != PAWL_OK)
 		return status;
 	if (c->n_kv_heads > c->n_heads || c->n_heads % c->n_kv_heads)
@@ -79,16 +78,13 @@ read_heads(const struct reader *r, struct pawl_model_config *c, struct pawl_erro
 			pawl_config_key(key, r->family, "attention.head_count"), err,
 			"width %lld is no multiple of %lld heads", (long long)c->n_embd,
 			(long long)c->n_heads);
-	status = get_size(
-		r, "attention.key_length", c->n_embd / c->n_heads, &c->head_dim, err);
+	status = get_size(r, "attention.key_length", c->n_embd / c->n_heads, &c->head_dim, err);
 	if (status == PAWL_OK)
-		status = get_size(
-			r, "attention.value_length", c->head_dim, &value_length, err);
+		status = get_size(r, "attention.value_length", c->head_dim, &value_length, err);
 	if (status == PAWL_OK && value_length != c->head_dim)
 		return pawl_fail(err, PAWL_UNSUPPORTED,
 			"%s: %s.attention.value_length: %lld differs from the key length %lld",
-			r->gguf->name, r->family, (long long)value_length,
-			(long long)c->head_dim);
+			r->gguf->name, r->family, (long long)value_length, (long long)c->head_dim);
 	c->attention_scale = 1.0 / sqrt((double)c->head_dim);
 	return status;
 }
@@ -99,8 +95,8 @@ read_rope_scaling(const struct reader *r, struct pawl_model_config *c, struct pa
 	char key[PAWL_CONFIG_KEY_BYTES];
 	struct pawl_gguf_string type;
 	float factor;
-	enum pawl_status status = pawl_gguf_get_string(r->gguf,
-		pawl_config_key(key, r->family, "rope.scaling.type"), "none", &type, err);
+	enum pawl_status status = pawl_gguf_get_string(
+		r->gguf, pawl_config_key(key, r->family, "rope.scaling.type"), "none", &type, err);
 
 	c->rope_scale = 1.0;
 	if (status != PAWL_OK || (type.n == 4 && !memcmp(type.text, "none", 4)))
@@ -112,8 +108,7 @@ read_rope_scaling(const struct reader *r, struct pawl_model_config *c, struct pa
 	status = pawl_gguf_need_f32(
 		r->gguf, pawl_config_key(key, r->family, "rope.scaling.factor"), &factor, err);
 	if (status == PAWL_OK && !(factor > 0 && factor <= 1e6f))
-		return pawl_gguf_refuse(
-			r->gguf, key, err, "%g is no factor", (double)factor);
+		return pawl_gguf_refuse(r->gguf, key, err, "%g is no factor", (double)factor);
 	c->rope_scale = (double)factor;
 	return status;
 }
@@ -124,8 +119,8 @@ pawl_config_read_base(const struct pawl_gguf *gguf, const char *family, const ch
 {
 	char key[PAWL_CONFIG_KEY_BYTES];
 	float value;
-	enum pawl_status status = pawl_gguf_get_f32(
-		gguf, pawl_config_key(key, family, what), 10000.0f, &value, err);
+	enum pawl_status status =
+		pawl_gguf_get_f32(gguf, pawl_config_key(key, family, what), 10000.0f, &value, err);
 
 	if (status == PAWL_OK && !(value >= 1.0f && value <= 1e30f))
 		return pawl_gguf_refuse(gguf, key, err, "%g is no base", (double)value);
@@ -188,8 +183,8 @@ pawl_config_read_shape(const struct pawl_gguf *gguf, const char *family,
 
 /* Dims are given slowest first, as graphs have them. */
 static enum pawl_status
-check_tensor(const struct pawl_gguf *gguf, const char *name, int rank, int64_t rows, int64_t columns,
-	struct pawl_error *err)
+check_tensor(const struct pawl_gguf *gguf, const char *name, int rank, int64_t rows,
+	int64_t columns, struct pawl_error *err)
 {
 	const struct pawl_gguf_tensor *t;
 	enum pawl_status status = pawl_gguf_need_tensor(gguf, name, &t, err);
@@ -199,13 +194,15 @@ check_tensor(const struct pawl_gguf *gguf, const char *name, int rank, int64_t r
 		return status;
 	if (t->rank != rank || t->dims[0] != columns || (rank == 2 && t->dims[1] != rows))
 		return pawl_fail(err, PAWL_INVALID_FILE,
-			"%s: tensor %s: its shape is [%lld, %lld] where the metadata asks for [%lld, %lld]",
-			gguf->name, name, (long long)t->dims[1], (long long)t->dims[0], (long long)rows,
-			(long long)columns);
+			"%s: tensor %s: its shape is [%lld, %lld] where the metadata asks for "
+			"[%lld, %lld]",
+			gguf->name, name, (long long)t->dims[1], (long long)t->dims[0],
+			(long long)rows, (long long)columns);
 	kind = pawl_dtype_info(t->dtype)->kind;
 	if (rank == 1 ? t->dtype != PAWL_DTYPE_F32 : kind == PAWL_KIND_INT)
-		return pawl_fail(err, PAWL_UNSUPPORTED, "%s: tensor %s: a %s of type %s", gguf->name, name,
-			rank == 1 ? "vector" : "matrix", pawl_dtype_name(t->dtype));
+		return pawl_fail(err, PAWL_UNSUPPORTED, "%s: tensor %s: a %s of type %s",
+			gguf->name, name, rank == 1 ? "vector" : "matrix",
+			pawl_dtype_name(t->dtype));
 	return PAWL_OK;
 }
 
@@ -256,13 +253,14 @@ check_layer(const struct pawl_gguf *gguf, const struct pawl_model_config *c, int
 	for (size_t i = 0; i < n_more && status == PAWL_OK; i++)
 		status = check_vector(gguf, layer, more[i].what, "weight", more[i].n, err);
 	for (size_t i = 0; i < sizeof(matrices) / sizeof(matrices[0]) && status == PAWL_OK; i++)
-		status = check_matrix(gguf, layer, matrices[i].what, matrices[i].rows,
-			matrices[i].columns, err);
+		status = check_matrix(
+			gguf, layer, matrices[i].what, matrices[i].rows, matrices[i].columns, err);
 	return status;
 }
 
 static enum pawl_status
-check_rope_factors(const struct pawl_gguf *gguf, struct pawl_model_config *c, struct pawl_error *err)
+check_rope_factors(
+	const struct pawl_gguf *gguf, struct pawl_model_config *c, struct pawl_error *err)
 {
 	const struct pawl_gguf_tensor *t;
 	enum pawl_status status;
@@ -280,8 +278,8 @@ check_rope_factors(const struct pawl_gguf *gguf, struct pawl_model_config *c, st
 	for (i = 0; i < c->n_rot / 2; i++) {
 		if (!(c->rope_factors[i] > 0 && c->rope_factors[i] <= 1e9f))
 			return pawl_fail(err, PAWL_INVALID_FILE,
-				"%s: tensor rope_freqs.weight: element %lld is no factor", gguf->name,
-				(long long)i);
+				"%s: tensor rope_freqs.weight: element %lld is no factor",
+				gguf->name, (long long)i);
 	}
 	return PAWL_OK;
 }

@@ -10,12 +10,11 @@
 enum { PAWL_CONFIG_KEY_BYTES = 64 };
 
 /* "<family>.<what>" in room; returns room. */
-const char *pawl_config_key(
-	char room[PAWL_CONFIG_KEY_BYTES], const char *family, const char *what);
+const char *pawl_config_key(char room[PAWL_CONFIG_KEY_BYTES], const char *family, const char *what);
 
 /*
- * Sizes, heads, epsilon and rope; attention_scale of a head's width, no window, unscaled embeddings.
- * PAWL_UNSUPPORTED for a rope scaling other than none and linear.
+ * Sizes, heads, epsilon and rope; attention_scale of a head's width, no window, unscaled
+ * embeddings. PAWL_UNSUPPORTED for a rope scaling other than none and linear.
  */
 enum pawl_status pawl_config_read_shape(const struct pawl_gguf *gguf, const char *family,
 	struct pawl_model_config *out, struct pawl_error *err);

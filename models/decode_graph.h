@@ -4,8 +4,7 @@
  *
  *	token_ids		data	u32[T]
  *	rope_cos, rope_sin	data	f32[T, width]	each pair's value twice
- *	window_cos, window_sin	data	f32[T, width]	of layers with a window, where those turn
- *							otherwise
+ *	window_cos, window_sin	data	f32[T, width]	of window layers, if they turn otherwise
  *	$attended_len		symbol	how many positions attention reads: the largest of a row, plus 1
  *
  * of one sequence (request->n_sequences = 0), at positions offset, offset + 1, ...:

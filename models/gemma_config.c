@@ -18,8 +18,8 @@ refuse_caps(const struct pawl_gguf *gguf, struct pawl_error *err)
 		enum pawl_status status = pawl_gguf_get_f32(gguf, keys[i], 0, &cap, err);
 
 		if (status == PAWL_OK && cap != 0.0f)
-			status = pawl_fail(err, PAWL_UNSUPPORTED, "%s: %s: soft caps are not supported",
-				gguf->name, keys[i]);
+			status = pawl_fail(err, PAWL_UNSUPPORTED,
+				"%s: %s: soft caps are not supported", gguf->name, keys[i]);
 		if (status != PAWL_OK)
 			return status;
 	}

@@ -137,8 +137,7 @@ pawl_gguf_attend(struct pawl_gguf_builder *b, int64_t layer, struct pawl_node *q
 	kv[0] = append(b, "k", layer, PAWL_LAYOUT_K16, attrs.window, turn(b, has_window, k));
 	kv[1] = append(b, "v", layer, PAWL_LAYOUT_ROWS, attrs.window, v);
 	y = pawl_decode_attend(b->graph, &b->in, q, kv[0], kv[1], &attrs);
-	return pawl_gguf_project(
-		b, layer, "attn_output", pawl_build_reshape(b->graph, y, 2, flat));
+	return pawl_gguf_project(b, layer, "attn_output", pawl_build_reshape(b->graph, y, 2, flat));
 }
 
 struct pawl_node *

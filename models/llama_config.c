@@ -13,8 +13,8 @@ pawl_llama_config_read(
 	if (status == PAWL_OK)
 		status = pawl_gguf_get_u32(gguf, "llama.expert_count", 0, &n_experts, err);
 	if (status == PAWL_OK && n_experts)
-		return pawl_fail(err, PAWL_UNSUPPORTED, "%s: llama.expert_count: experts are not supported",
-			gguf->name);
+		return pawl_fail(err, PAWL_UNSUPPORTED,
+			"%s: llama.expert_count: experts are not supported", gguf->name);
 	if (status == PAWL_OK)
 		status = pawl_config_check_tensors(gguf, &c, NULL, 0, err);
 	if (status != PAWL_OK)

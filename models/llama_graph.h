@@ -4,7 +4,8 @@
 
 #include "models/llama_config.h"
 
-enum pawl_status pawl_llama_graph(const struct pawl_gguf *gguf, const struct pawl_model_config *config,
-	const struct pawl_graph_request *request, struct pawl_graph **out, struct pawl_error *err);
+enum pawl_status pawl_llama_graph(const struct pawl_gguf *gguf,
+	const struct pawl_model_config *config, const struct pawl_graph_request *request,
+	struct pawl_graph **out, struct pawl_error *err);
 
 #endif

@@ -1,8 +1,8 @@
 #include "models/merge_heap.h"
 
 void
-pawl_merge_heap_add(struct pawl_merge_candidate *heap, size_t *n,
-	struct pawl_merge_candidate candidate)
+pawl_merge_heap_add(
+	struct pawl_merge_candidate *heap, size_t *n, struct pawl_merge_candidate candidate)
 {
 	size_t i = (*n)++;
 

@@ -11,12 +11,11 @@ static const struct pawl_model_family families[] = {
 };
 
 enum pawl_status
-pawl_model_family_find(const struct pawl_gguf *gguf, const struct pawl_model_family **out,
-	struct pawl_error *err)
+pawl_model_family_find(
+	const struct pawl_gguf *gguf, const struct pawl_model_family **out, struct pawl_error *err)
 {
 	struct pawl_gguf_string name;
-	enum pawl_status status =
-		pawl_gguf_need_string(gguf, "general.architecture", &name, err);
+	enum pawl_status status = pawl_gguf_need_string(gguf, "general.architecture", &name, err);
 
 	if (status != PAWL_OK)
 		return status;

@@ -117,11 +117,11 @@ queue_pair(const struct pawl_sentencepiece *pieces,
 	id = find(pieces, scratch->text + symbols[left].start, n);
 	if (id >= 0)
 		pawl_merge_heap_add(scratch->heap, n_heap,
-			(struct pawl_merge_candidate){
-				(uint64_t)pieces->ranks[id] << 32 | left, n});
+			(struct pawl_merge_candidate){(uint64_t)pieces->ranks[id] << 32 | left, n});
 }
 
-/* Symbols only grow, so a queued merge is still the same exactly when both have as many bytes as then. */
+/* Symbols only grow, so a queued merge is still the same exactly when both have as many bytes as
+ * then. */
 static void
 merge_symbols(const struct pawl_sentencepiece *pieces, struct pawl_sentencepiece_scratch *scratch,
 	uint32_t n_symbols)
@@ -189,8 +189,8 @@ pawl_sentencepiece_decode(const char *text, size_t n, char *out)
 	size_t n_out = 0;
 
 	for (size_t i = 0; i < n;) {
-		bool is_space = n - i >= N_SPACE &&
-				!memcmp(text + i, PAWL_SENTENCEPIECE_SPACE, N_SPACE);
+		bool is_space =
+			n - i >= N_SPACE && !memcmp(text + i, PAWL_SENTENCEPIECE_SPACE, N_SPACE);
 
 		out[n_out++] = is_space ? ' ' : text[i];
 		i += is_space ? N_SPACE : 1;

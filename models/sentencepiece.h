@@ -1,8 +1,8 @@
 /*
  * Merging by scores, as SentencePiece does with its BPE models: a text is its characters; of all
- * neighbours that together are a token the one of the highest score is merged first, the leftmost of
- * equal ones; a character that is no token becomes the tokens of its bytes.  Spaces are written as
- * U+2581 and words are not told apart before.  n log n in the length of the text.
+ * neighbours that together are a token the one of the highest score is merged first, the leftmost
+ * of equal ones; a character that is no token becomes the tokens of its bytes.  Spaces are written
+ * as U+2581 and words are not told apart before.  n log n in the length of the text.
  *
  * A table is immutable once made and may be shared by threads; a scratch belongs to one call at
  * a time.
@@ -50,7 +50,8 @@ enum pawl_status pawl_sentencepiece_encode(const struct pawl_sentencepiece *piec
 	struct pawl_sentencepiece_scratch *scratch, const char *text, size_t n, bool with_space,
 	struct pawl_token_list *list, struct pawl_error *err);
 
-/* Copies n bytes of a token's text to out with spaces for U+2581; returns how many bytes it wrote. */
+/* Copies n bytes of a token's text to out with spaces for U+2581; returns how many bytes it wrote.
+ */
 size_t pawl_sentencepiece_decode(const char *text, size_t n, char *out);
 
 #endif

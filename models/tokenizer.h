@@ -53,7 +53,8 @@ struct pawl_tokenizer;
 
 /*
  * INVALID_FILE for a vocabulary that contradicts itself, UNSUPPORTED for a model or pre-tokenizer
- * not known here and scores without tokens for all bytes.  *out is NULL on failure.  The source may go afterwards.
+ * not known here and for scores without tokens of all bytes.  *out is NULL on failure.  The source
+ * may go afterwards.
  */
 enum pawl_status pawl_tokenizer_new(const struct pawl_vocab_source *source,
 	struct pawl_tokenizer **out, struct pawl_error *err);
@@ -86,8 +87,9 @@ bool pawl_tokenizer_piece(
 
 /*
  * Joins the pieces of n ids into *text (malloc, the caller frees), *n_text bytes and a zero after
- * them; a space that encoding puts in front of a text is taken away again.  INVALID_ARGUMENT, naming the index, for an id outside of the vocabulary; *text is NULL
- * then.  control: whether control tokens are printed.
+ * them; a space that encoding puts in front of a text is taken away again.  INVALID_ARGUMENT, naming
+ * the index, for an id outside of the vocabulary; *text is NULL then.  control: whether control
+ * tokens are printed.
  */
 enum pawl_status pawl_tokenizer_decode(const struct pawl_tokenizer *tokenizer, const int32_t *ids,
 	size_t n, bool control, char **text, size_t *n_text, struct pawl_error *err);

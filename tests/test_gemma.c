@@ -1,6 +1,6 @@
 /*
- * Family gemma3: a random model against an evaluation in f64 written here, and the same logits bit for bit
- * from every target, chunk size and kind of cache.
+ * Family gemma3: a random model against an evaluation in f64 written here, and the same logits bit
+ * for bit from every target, chunk size and kind of cache.
  */
 #include "codegen/tensor.h"
 #include "models/gemma_config.h"
@@ -37,7 +37,8 @@ static float wanted[N_TOKENS * N_VOCAB], got[N_TOKENS * N_VOCAB];
 static void
 open_plain(enum pawl_dtype dtype)
 {
-	const struct pawl_tiny_gemma_options options = {.dtype = dtype, .window = WINDOW, .seed = 3};
+	const struct pawl_tiny_gemma_options options = {
+		.dtype = dtype, .window = WINDOW, .seed = 3};
 
 	model = pawl_tiny_gemma_open(&options);
 }

@@ -1,4 +1,5 @@
-/* Vocabularies with scores: what text becomes which tokens, against merging spelt out and a slow search. */
+/* Vocabularies with scores: what text becomes which tokens, against merging spelt out and a slow
+ * search. */
 #include "models/sentencepiece.h"
 
 #include "ir/random_parts.h"
@@ -67,7 +68,8 @@ encode(const struct pawl_tokenizer *t, const char *text, size_t n, unsigned int 
 	struct pawl_error err = {0};
 
 	pawl_token_list_init(list);
-	ck_assert_msg(pawl_tokenizer_encode(t, text, n, flags, list, &err) == PAWL_OK, "%s", err.text);
+	ck_assert_msg(
+		pawl_tokenizer_encode(t, text, n, flags, list, &err) == PAWL_OK, "%s", err.text);
 }
 
 static void
@@ -144,11 +146,16 @@ START_TEST(what_is_no_token_becomes_bytes)
 	struct pawl_tokenizer *t = make();
 
 	check(t, "b", 0, IDS(BYTES + 'b'));
-	check(t, "a\xc3\xa9" "a", 0, IDS(a, BYTES + 0xc3, BYTES + 0xa9, a));
+	check(t,
+		"a\xc3\xa9"
+		"a",
+		0, IDS(a, BYTES + 0xc3, BYTES + 0xa9, a));
 	check(t, "\xc3\xa9z", 0, IDS(pair)); /* neither of the two is a token */
 	check(t, " ", 0, IDS(BYTES + 0xe2, BYTES + 0x96, BYTES + 0x81));
 	check(t, "\n", 0, IDS(BYTES + '\n'));
-	check_text(t, IDS(BYTES + 0xc3, BYTES + 0xa9, a, BYTES + 'b'), "\xc3\xa9" "ab");
+	check_text(t, IDS(BYTES + 0xc3, BYTES + 0xa9, a, BYTES + 'b'),
+		"\xc3\xa9"
+		"ab");
 	pawl_tokenizer_free(t);
 }
 END_TEST
@@ -322,7 +329,8 @@ END_TEST
 
 START_TEST(ranks_are_ordered_as_scores_are)
 {
-	static const float ordered[] = {3e38f, 1, 0.5f, 1e-45f, 0, -1e-45f, -0.5f, -1, -1000, -3e38f};
+	static const float ordered[] = {
+		3e38f, 1, 0.5f, 1e-45f, 0, -1e-45f, -0.5f, -1, -1000, -3e38f};
 	size_t n = sizeof(ordered) / sizeof(ordered[0]);
 
 	for (size_t i = 0; i + 1 < n; i++)

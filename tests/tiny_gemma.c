@@ -18,8 +18,8 @@ enum {
 	N_VOCAB = PAWL_TINY_GEMMA_VOCAB,
 };
 
-static const char *const specials[] = {"<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>",
-	"<end_of_turn>", "\n", "\n\n", "  "};
+static const char *const specials[] = {
+	"<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>", "\n", "\n\n", "  "};
 
 enum { N_SPECIALS = sizeof(specials) / sizeof(specials[0]), N_CONTROLS = 6, BYTES = N_SPECIALS };
 

@@ -1,8 +1,9 @@
 /*
  * A vocabulary and a text out of one input: four bytes (pre-tokenizer; bits below; bos; eos),
  * lines "TYPE DIGIT, TOKEN" up to an empty one, merges likewise, and the text.  What a text gives
- * must be in order the bytes of the text, some dropped, and no control token unasked.  With scores, for
- * which tokens of all bytes are added, it must be the text but for how spaces are written.
+ * must be in order the bytes of the text, some dropped, and no control token unasked.  With
+ * scores, for which tokens of all bytes are added, it must be the text but for how spaces are
+ * written.
  */
 #include "models/chat.h"
 #include "models/tokenizer.h"
