@@ -127,6 +127,10 @@ pawl_access_reshape(const struct pawl_graph *graph, struct pawl_access *access,
 		(!to->rank || extent(graph, to->dim[to->rank - 1]) != old.width))
 		return false;
 	memset(access->stride, 0, sizeof(access->stride));
+	/* Leading dims of 1 that only one side has, or a special dim of 1 meets one of more elements. */
+	while (from->rank - i0 > to->rank && extent(graph, from->dim[i0]) == 1 && i0 != old.at_dim &&
+		i0 != old.pos_dim)
+		i0++;
 	while (i0 < from->rank || j0 < to->rank) {
 		int64_t n = i0 < from->rank ? extent(graph, from->dim[i0]) : 1;
 		int64_t m = j0 < to->rank ? extent(graph, to->dim[j0]) : 1;
