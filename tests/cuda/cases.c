@@ -56,7 +56,13 @@ static const char medley[] =
 	"%long = const {role=data} : f32[1, 8200]\n"
 	"%w3 = const {role=weight} : f16[3, 8200]\n"
 	"%u3 = matmul %long, %w3 : f32[1, 3]\n"
+	"%d = const {role=data} : f32[$T, 37]\n"
+	"%f = const {role=data} : f32[$T, 37]\n"
+	"%n1 = rms_norm %d, %g {eps=0.00001} : f32[$T, 37]\n"
+	"%sum = add %f, %n1 : f32[$T, 37]\n"
+	"%n2 = rms_norm %sum, %b {eps=0.00001} : f32[$T, 37]\n"
 	"output %m\noutput %a\noutput %w\noutput %v\noutput %z\noutput %u\noutput %u3\n"
+	"output %sum\noutput %n2\n"
 	"}\n";
 
 static const char attentions[] =
