@@ -224,6 +224,9 @@ check_latent_cache(const struct pawl_plan_key *key, const struct pawl_latent_kv_
 	if (!shape->max_seq_len)
 		return pawl_fail(
 			err, PAWL_INVALID_ARGUMENT, "a decode session needs a cache with capacity");
+	if (pawl_latent_kv_cache_is_shared(cache))
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"the cache has the storages of a fork and does not own them");
 	if (shape->n_layers != key->n_layers || shape->max_seq_len != key->max_seq_len)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"the plan is for a cache of %" PRId64 " layers, %" PRId64

@@ -1,10 +1,11 @@
 #include "runtime/kv_cache.h"
 
-#include "runtime/kv_alloc.h"
+#include <inttypes.h>
+
 #include "runtime/kv_cache_parts.h"
 #include "runtime/memory.h"
 
-#include <inttypes.h>
+enum { POSITIONS_ALIGN = 16, POSITIONS_AXIS = 2 };
 
 struct pawl_type
 pawl_kv_shape_type(const struct pawl_kv_shape *shape, int32_t layer, enum pawl_kv_slot slot)
@@ -54,12 +55,25 @@ pawl_kv_shape_bytes(const struct pawl_kv_shape *shape)
 	return bytes;
 }
 
+static struct pawl_type
+type_of(const void *shape, int32_t layer, int32_t which)
+{
+	return pawl_kv_shape_type(shape, layer, (enum pawl_kv_slot)which);
+}
+
+struct pawl_kv_form
+pawl_kv_shape_form(const struct pawl_kv_shape *shape)
+{
+	return (struct pawl_kv_form){"a cache", shape, type_of, shape->n_layers, PAWL_N_KV_SLOTS,
+		POSITIONS_AXIS, shape->max_seq_len, pawl_kv_shape_bytes(shape)};
+}
+
 int64_t
 pawl_kv_round_positions(int64_t n)
 {
-	enum { ALIGN = PAWL_KV_POSITIONS_ALIGN };
-
-	return n <= INT64_MAX - ALIGN ? (n + ALIGN - 1) / ALIGN * ALIGN : n;
+	return n <= INT64_MAX - POSITIONS_ALIGN
+		       ? (n + POSITIONS_ALIGN - 1) / POSITIONS_ALIGN * POSITIONS_ALIGN
+		       : n;
 }
 
 enum pawl_status
@@ -67,55 +81,25 @@ pawl_kv_cache_with_dims(int32_t n_layers, int64_t n_kv_heads, int64_t head_dim,
 	struct pawl_kv_cache **out, struct pawl_error *err)
 {
 	struct pawl_kv_cache *cache;
+	enum pawl_status status;
 
 	if (n_layers < 1 || n_kv_heads < 1 || head_dim < 1)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"a cache of %d layers, %" PRId64 " kv heads of %" PRId64 " has no content",
 			n_layers, n_kv_heads, head_dim);
 	cache = pawl_memory_zalloc(1, sizeof(*cache));
-	if (cache)
-		cache->layers = pawl_memory_zalloc((size_t)n_layers, sizeof(*cache->layers));
-	if (!cache || !cache->layers) {
-		pawl_memory_free(cache);
+	if (!cache)
 		return pawl_fail(
 			err, PAWL_OUT_OF_MEMORY, "no memory for a cache of %d layers", n_layers);
+	status = pawl_kv_store_init(&cache->store, n_layers, PAWL_N_KV_SLOTS, err);
+	if (status) {
+		pawl_memory_free(cache);
+		return status;
 	}
 	cache->shape =
 		(struct pawl_kv_shape){n_layers, n_kv_heads, head_dim, .dtype = PAWL_DTYPE_F32};
-	cache->alloc_id = pawl_kv_alloc_id_new();
-	cache->location = PAWL_LOCATION_UNKNOWN;
 	*out = cache;
 	return PAWL_OK;
-}
-
-static enum pawl_status
-realize_layers(
-	struct pawl_kv_cache *cache, struct pawl_inference_context *context, struct pawl_error *err)
-{
-	int32_t n = cache->shape.n_layers * PAWL_N_KV_SLOTS;
-	struct pawl_storage **storages =
-		pawl_memory_zalloc((size_t)n, sizeof(struct pawl_storage *));
-	struct pawl_type *types = pawl_memory_zalloc((size_t)n, sizeof(*types));
-	enum pawl_status status;
-
-	for (int32_t i = 0; types && i < n; i++)
-		types[i] = pawl_kv_shape_type(&cache->shape, i / PAWL_N_KV_SLOTS,
-			(enum pawl_kv_slot)(i % PAWL_N_KV_SLOTS));
-	if (!storages || !types)
-		status = pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %d storages", n);
-	else
-		status = pawl_kv_alloc(context, n, types, storages, err);
-	if (err && status == PAWL_INVALID_ARGUMENT)
-		pawl_error_prefix(
-			err, "a cache of %" PRId64 " positions", cache->shape.max_seq_len);
-	for (int32_t i = 0; i < n && !status; i++) {
-		struct pawl_kv_layer *layer = &cache->layers[i / PAWL_N_KV_SLOTS];
-
-		layer->storage[i % PAWL_N_KV_SLOTS] = storages[i];
-	}
-	pawl_memory_free(types);
-	pawl_memory_free(storages);
-	return status;
 }
 
 static enum pawl_status
@@ -126,7 +110,7 @@ check_rings(const struct pawl_kv_shape *shape, struct pawl_error *err)
 	if (!rings->positions)
 		return PAWL_OK;
 	if (rings->window < 1 || rings->positions < rings->window ||
-		rings->positions % PAWL_KV_POSITIONS_ALIGN ||
+		rings->positions % POSITIONS_ALIGN ||
 		rings->positions >= shape->max_seq_len)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"rings of %" PRId64 " positions for a window of %" PRId64
@@ -166,6 +150,7 @@ pawl_kv_cache_with_capacity(struct pawl_inference_context *context,
 {
 	struct pawl_kv_shape rounded = *shape;
 	struct pawl_kv_cache *cache;
+	struct pawl_kv_form form;
 	enum pawl_status status = pawl_kv_shape_check(shape, err);
 
 	if (status)
@@ -176,32 +161,19 @@ pawl_kv_cache_with_capacity(struct pawl_inference_context *context,
 		return status;
 	rounded.max_seq_len = pawl_kv_round_positions(shape->max_seq_len);
 	cache->shape = rounded;
-	if (pawl_kv_shape_bytes(&rounded) < 0)
+	form = pawl_kv_shape_form(&cache->shape);
+	if (form.bytes < 0)
 		status = pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"a cache of %" PRId64 " positions is larger than memory can be",
 			shape->max_seq_len);
 	else
-		status = realize_layers(cache, context, err);
+		status = pawl_kv_store_alloc(&cache->store, &form, context, err);
 	if (status) {
-		if (err && status == PAWL_OUT_OF_MEMORY)
-			pawl_error_prefix(err,
-				"a cache of %" PRId64 " bytes (%d layers, %" PRId64 " positions)",
-				pawl_kv_shape_bytes(&rounded), rounded.n_layers,
-				rounded.max_seq_len);
 		pawl_kv_cache_free(cache);
 		return status;
 	}
-	cache->location = pawl_inference_context_device(context)->location;
 	*out = cache;
 	return PAWL_OK;
-}
-
-static void
-drop_layer(struct pawl_kv_layer *layer)
-{
-	for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++)
-		pawl_storage_unref(layer->storage[slot]);
-	*layer = (struct pawl_kv_layer){0};
 }
 
 void
@@ -209,10 +181,7 @@ pawl_kv_cache_free(struct pawl_kv_cache *cache)
 {
 	if (!cache)
 		return;
-	for (int32_t i = 0; i < cache->shape.n_layers; i++)
-		drop_layer(&cache->layers[i]);
-	pawl_kv_cache_leave(cache);
-	pawl_memory_free(cache->layers);
+	pawl_kv_store_release(&cache->store);
 	pawl_memory_free(cache);
 }
 
@@ -225,71 +194,65 @@ pawl_kv_cache_shape(const struct pawl_kv_cache *cache)
 int64_t
 pawl_kv_cache_len(const struct pawl_kv_cache *cache)
 {
-	return cache->cached_len;
+	return cache->store.len;
 }
 
 struct pawl_kv_alloc_id
 pawl_kv_cache_alloc_id(const struct pawl_kv_cache *cache)
 {
-	return cache->alloc_id;
+	return cache->store.alloc_id;
 }
 
 struct pawl_location
 pawl_kv_cache_location(const struct pawl_kv_cache *cache)
 {
-	return cache->location;
+	return cache->store.location;
 }
 
-const struct pawl_kv_layer *
+const struct pawl_kv_tensor *
 pawl_kv_cache_layer(const struct pawl_kv_cache *cache, int32_t layer)
 {
-	return layer >= 0 && layer < cache->shape.n_layers ? &cache->layers[layer] : NULL;
+	return pawl_kv_store_at(&cache->store, layer, 0);
 }
 
 struct pawl_storage *
 pawl_kv_cache_storage(const struct pawl_kv_cache *cache, struct pawl_kv_layer_id id)
 {
-	const struct pawl_kv_layer *layer = pawl_kv_cache_layer(cache, id.layer);
+	const struct pawl_kv_tensor *tensor =
+		pawl_kv_store_at(&cache->store, id.layer, (int32_t)id.slot);
 
-	return layer && id.slot < PAWL_N_KV_SLOTS ? layer->storage[id.slot] : NULL;
+	return tensor ? tensor->storage : NULL;
 }
 
 void
 pawl_kv_cache_bump(struct pawl_kv_cache *cache, struct pawl_kv_layer_id id)
 {
-	if (pawl_kv_cache_storage(cache, id))
-		cache->layers[id.layer].version[id.slot]++;
-}
-
-static void
-bump_all(struct pawl_kv_cache *cache)
-{
-	for (int32_t i = 0; i < cache->shape.n_layers; i++)
-		for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++)
-			pawl_kv_cache_bump(
-				cache, (struct pawl_kv_layer_id){i, (enum pawl_kv_slot)slot});
+	pawl_kv_store_bump(&cache->store, id.layer, (int32_t)id.slot);
 }
 
 enum pawl_status
 pawl_kv_cache_set_layer(struct pawl_kv_cache *cache, int32_t layer, struct pawl_storage *k,
 	struct pawl_storage *v, struct pawl_error *err)
 {
-	struct pawl_kv_layer fresh = {.storage = {k, v}};
+	struct pawl_storage *const storages[PAWL_N_KV_SLOTS] = {k, v};
+	struct pawl_kv_tensor *tensors = pawl_kv_store_at(&cache->store, layer, 0);
 	enum pawl_status status;
 
-	if (!pawl_kv_cache_layer(cache, layer))
+	if (!tensors)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "layer %d of a cache of %d layers",
 			layer, cache->shape.n_layers);
 	status = pawl_kv_cache_own(cache, err);
 	if (status)
 		return status;
 	for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++)
-		if (fresh.storage[slot])
-			pawl_storage_ref(fresh.storage[slot]);
-	drop_layer(&cache->layers[layer]);
-	cache->layers[layer] = fresh;
-	cache->alloc_id = pawl_kv_alloc_id_new();
-	cache->location = PAWL_LOCATION_UNKNOWN;
+		if (storages[slot])
+			pawl_storage_ref(storages[slot]);
+	for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++) {
+		pawl_kv_store_drop(&tensors[slot]);
+		tensors[slot].storage = storages[slot];
+	}
+	cache->store.alloc_id = pawl_kv_alloc_id_new();
+	cache->store.location = PAWL_LOCATION_UNKNOWN;
 	return PAWL_OK;
 }
 
@@ -309,9 +272,10 @@ pawl_kv_cache_set_capacity(struct pawl_kv_cache *cache, int64_t max_seq_len, enu
 		return status;
 	for (int32_t i = 0; i < shape.n_layers; i++)
 		for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++) {
-			struct pawl_type type = 
+			struct pawl_type type =
 				pawl_kv_shape_type(&shape, i, (enum pawl_kv_slot)slot);
-			const struct pawl_storage *storage = cache->layers[i].storage[slot];
+			const struct pawl_storage *storage =
+				pawl_kv_cache_layer(cache, i)[slot].storage;
 
 			if (!storage || !pawl_type_equal(&storage->type, &type))
 				return pawl_fail(err, PAWL_INVALID_ARGUMENT, "layer %d slot %d %s",
@@ -319,37 +283,86 @@ pawl_kv_cache_set_capacity(struct pawl_kv_cache *cache, int64_t max_seq_len, enu
 					storage ? "has another type than is declared"
 						: "has no storage");
 		}
-	if (cache->cached_len > max_seq_len)
+	if (cache->store.len > max_seq_len)
 		return pawl_fail(err, PAWL_CAPACITY,
 			"%" PRId64 " positions are cached, %" PRId64 " are declared",
-			cache->cached_len, max_seq_len);
+			cache->store.len, max_seq_len);
 	cache->shape = shape;
 	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_kv_cache_reserve(struct pawl_kv_cache *cache, int64_t n, struct pawl_error *err)
+{
+	struct pawl_kv_shape grown = cache->shape;
+	const struct pawl_kv_form form = pawl_kv_shape_form(&cache->shape);
+	struct pawl_kv_form grown_form;
+	enum pawl_status status;
+
+	if (form.positions && n <= form.positions)
+		return PAWL_OK;
+	grown.max_seq_len = pawl_kv_round_positions(n);
+	grown_form = pawl_kv_shape_form(&grown);
+	status = pawl_kv_store_move(&cache->store, &form, &grown_form, err);
+	if (!status)
+		cache->shape = grown;
+	return status;
+}
+
+enum pawl_status
+pawl_kv_cache_fork(
+	struct pawl_kv_cache *cache, struct pawl_kv_cache **out, struct pawl_error *err)
+{
+	const struct pawl_kv_shape *shape = &cache->shape;
+	const struct pawl_kv_form form = pawl_kv_shape_form(shape);
+	struct pawl_kv_cache *fork;
+	enum pawl_status status = pawl_kv_cache_with_dims(
+		shape->n_layers, shape->n_kv_heads, shape->head_dim, &fork, err);
+
+	if (status)
+		return status;
+	fork->shape = *shape;
+	fork->written = cache->written;
+	status = pawl_kv_store_fork(&cache->store, &form, &fork->store, err);
+	if (status)
+		pawl_kv_cache_free(fork);
+	else
+		*out = fork;
+	return status;
+}
+
+bool
+pawl_kv_cache_is_shared(const struct pawl_kv_cache *cache)
+{
+	return pawl_kv_store_is_shared(&cache->store);
+}
+
+enum pawl_status
+pawl_kv_cache_own(struct pawl_kv_cache *cache, struct pawl_error *err)
+{
+	const struct pawl_kv_form form = pawl_kv_shape_form(&cache->shape);
+
+	return pawl_kv_store_own(&cache->store, &form, err);
 }
 
 void
 pawl_kv_cache_clear(struct pawl_kv_cache *cache)
 {
-	for (int32_t i = 0; i < cache->shape.n_layers; i++)
-		drop_layer(&cache->layers[i]);
-	pawl_kv_cache_leave(cache);
+	pawl_kv_store_clear(&cache->store);
+	cache->store.location = PAWL_LOCATION_UNKNOWN;
 	cache->shape.max_seq_len = 0;
 	cache->shape.rings.positions = 0;
-	cache->cached_len = 0;
 	cache->written = 0;
-	cache->alloc_id = pawl_kv_alloc_id_new();
-	cache->location = PAWL_LOCATION_UNKNOWN;
 }
 
 void
 pawl_kv_cache_truncate_to(struct pawl_kv_cache *cache, int64_t n)
 {
-	if (n < 0 || n >= cache->cached_len)
+	if (n < 0 || n >= cache->store.len)
 		return;
-	cache->cached_len = n < pawl_kv_cache_least_len(cache) ? 0 : n;
-	if (!cache->cached_len)
+	pawl_kv_store_set_len(&cache->store, n < pawl_kv_cache_least_len(cache) ? 0 : n);
+	if (!cache->store.len)
 		cache->written = 0;
-	bump_all(cache);
 }
 
 /* The row at length n sees from n - window + 1 on, of which positions below written - ring are gone. */
@@ -381,71 +394,24 @@ pawl_kv_cache_check_rows(
 void
 pawl_kv_cache_note_write(struct pawl_kv_cache *cache, int64_t rows)
 {
-	if (cache->written < cache->cached_len + rows)
-		cache->written = cache->cached_len + rows;
-}
-
-enum pawl_status
-pawl_kv_check_room(int64_t cached_len, int64_t capacity, int64_t n, struct pawl_error *err)
-{
-	if (n < 0 || n > capacity - cached_len)
-		return pawl_fail(err, PAWL_CAPACITY,
-			"%" PRId64 " more positions do not fit: %" PRId64 " of %" PRId64
-			" are in use",
-			n, cached_len, capacity);
-	return PAWL_OK;
+	if (cache->written < cache->store.len + rows)
+		cache->written = cache->store.len + rows;
 }
 
 enum pawl_status
 pawl_kv_cache_check_room(const struct pawl_kv_cache *cache, int64_t n, struct pawl_error *err)
 {
-	return pawl_kv_check_room(cache->cached_len, cache->shape.max_seq_len, n, err);
+	return pawl_kv_store_check_room(&cache->store, cache->shape.max_seq_len, n, err);
 }
 
 void
 pawl_kv_cache_advance(struct pawl_kv_cache *cache, int64_t n)
 {
-	cache->cached_len += n;
-	bump_all(cache);
-}
-
-static struct pawl_kv_alloc_id
-source_alloc_id(void *ctx)
-{
-	return pawl_kv_cache_alloc_id(ctx);
-}
-
-static struct pawl_location
-source_location(void *ctx)
-{
-	return pawl_kv_cache_location(ctx);
-}
-
-static struct pawl_storage *
-source_slot(void *ctx, int32_t layer, int which)
-{
-	if (which < 0 || which >= PAWL_N_KV_SLOTS)
-		return NULL;
-	return pawl_kv_cache_storage(
-		ctx, (struct pawl_kv_layer_id){layer, (enum pawl_kv_slot)which});
-}
-
-static bool
-source_is_shared(void *ctx)
-{
-	return pawl_kv_cache_is_shared(ctx);
-}
-
-/* A storage from elsewhere makes the location unknown, and only a whole new set makes it known. */
-static bool
-source_is_disjoint(void *ctx)
-{
-	return pawl_kv_cache_location(ctx).space != PAWL_MEMORY_UNKNOWN;
+	pawl_kv_store_set_len(&cache->store, cache->store.len + n);
 }
 
 struct pawl_kv_rebind_source
 pawl_kv_cache_source(struct pawl_kv_cache *cache)
 {
-	return (struct pawl_kv_rebind_source){cache, source_alloc_id, source_location, source_slot,
-		source_is_shared, source_is_disjoint};
+	return pawl_kv_store_source(&cache->store);
 }

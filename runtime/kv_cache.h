@@ -34,10 +34,10 @@ struct pawl_authority_state {
 	struct pawl_location device; /* PAWL_AUTHORITY_DEVICE */
 };
 
-struct pawl_kv_layer {
-	struct pawl_storage *storage[PAWL_N_KV_SLOTS]; /* NULL: none */
-	uint64_t version[PAWL_N_KV_SLOTS];
-	struct pawl_authority_state authority[PAWL_N_KV_SLOTS];
+struct pawl_kv_tensor {
+	struct pawl_storage *storage; /* NULL: none */
+	uint64_t version;
+	struct pawl_authority_state authority;
 };
 
 struct pawl_kv_shape {
@@ -81,8 +81,8 @@ int64_t pawl_kv_cache_len(const struct pawl_kv_cache *cache);
 struct pawl_kv_alloc_id pawl_kv_cache_alloc_id(const struct pawl_kv_cache *cache);
 /* Unknown for a cache without storage and after set_layer. */
 struct pawl_location pawl_kv_cache_location(const struct pawl_kv_cache *cache);
-/* NULL when out of range. */
-const struct pawl_kv_layer *pawl_kv_cache_layer(const struct pawl_kv_cache *cache, int32_t layer);
+/* The PAWL_N_KV_SLOTS tensors of a layer; NULL when out of range. */
+const struct pawl_kv_tensor *pawl_kv_cache_layer(const struct pawl_kv_cache *cache, int32_t layer);
 /* No reference is given; NULL when there is none or the id is out of range. */
 struct pawl_storage *pawl_kv_cache_storage(
 	const struct pawl_kv_cache *cache, struct pawl_kv_layer_id id);

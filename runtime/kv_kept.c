@@ -15,12 +15,9 @@ struct pawl_kv_kept {
 static struct pawl_storage *
 next_ring(const struct pawl_kv_cache *cache, int32_t *at)
 {
-	for (; *at < cache->shape.n_layers * PAWL_N_KV_SLOTS; ++*at) {
-		int32_t layer = *at / PAWL_N_KV_SLOTS;
-
-		if (pawl_layer_set_has(&cache->shape.rings.layers, layer))
-			return cache->layers[layer].storage[(*at)++ % PAWL_N_KV_SLOTS];
-	}
+	for (; *at < cache->shape.n_layers * PAWL_N_KV_SLOTS; ++*at)
+		if (pawl_layer_set_has(&cache->shape.rings.layers, *at / PAWL_N_KV_SLOTS))
+			return cache->store.tensors[(*at)++].storage;
 	return NULL;
 }
 
@@ -29,7 +26,7 @@ pawl_kv_cache_keep(const struct pawl_kv_cache *cache, int64_t first, int64_t row
 	struct pawl_kv_kept **kept, struct pawl_error *err)
 {
 	const struct pawl_kv_rings *rings = &cache->shape.rings;
-	int64_t gone = cache->cached_len + rows - rings->positions, n_bytes = 0;
+	int64_t gone = cache->store.len + rows - rings->positions, n_bytes = 0;
 	struct pawl_storage *ring;
 	char *to;
 

@@ -3,11 +3,13 @@
  *
  * The file, little-endian:
  *   header   struct pawl_kv_snapshot_header, 128 bytes, with a checksum of its own
+ *   geometry by kind: nothing, struct pawl_kv_snapshot_rings, struct pawl_kv_snapshot_latents
  *   tokens   u32 [n_tokens], the first n_positions of them in the cache
  *   content  for each layer K, then V: [kv head][position][element], as runtime/kv_layout.h's
- *            logical order, whatever the layout and capacity of the cache
+ *            logical order, whatever the layout and capacity of the cache; of a ring the places
+ *            0 .. min(n_positions, ring) - 1.  Latents: for each layer each slot, [position][...]
  *   u64      checksum of tokens and content
- * Checksums are pawl_kv_checksum.  The size of the file follows from the header.
+ * Checksums are pawl_kv_checksum.  The size of the file follows from header and geometry.
  *
  * A snapshot is read and proved whole before anything is restored from it.
  */
@@ -15,11 +17,18 @@
 #define PAWL_RUNTIME_KV_SNAPSHOT_H
 
 #include "passes/pass.h"
-#include "runtime/kv_cache.h"
+#include "runtime/latent_kv_cache.h"
 
 enum { PAWL_KV_SNAPSHOT_VERSION = 1, PAWL_KV_SNAPSHOT_NAME = 8 };
 
 #define PAWL_KV_SNAPSHOT_MAGIC "PAWLKV\r\n"
+
+enum pawl_kv_snapshot_kind {
+	PAWL_KV_SNAPSHOT_PLAIN, /* keys and values */
+	PAWL_KV_SNAPSHOT_RINGS, /* the same, some layers in rings */
+	PAWL_KV_SNAPSHOT_LATENTS,
+	PAWL_N_KV_SNAPSHOT_KINDS
+};
 
 struct pawl_kv_snapshot_header {
 	char magic[8];
@@ -27,10 +36,25 @@ struct pawl_kv_snapshot_header {
 	uint64_t model;                          /* fingerprint of the model, same in every process */
 	char dtype[PAWL_KV_SNAPSHOT_NAME];       /* of the cache, padded with zeros */
 	char precision[PAWL_KV_SNAPSHOT_NAME];   /* of activations, likewise */
-	int64_t n_layers, n_kv_heads, head_dim;
+	int64_t n_layers, n_kv_heads, head_dim;  /* latents: the last two are 0 */
 	int64_t n_positions, n_tokens;           /* n_positions <= n_tokens */
-	uint64_t reserved[5];                    /* 0, or the file is refused */
-	uint64_t checksum;                       /* of the bytes before it */
+	uint64_t kind;
+	uint64_t reserved[4];                    /* 0, or the file is refused */
+	uint64_t checksum;                       /* of the bytes before it, then of the geometry */
+};
+
+struct pawl_kv_snapshot_rings {
+	int64_t positions, window;
+	uint64_t layers[PAWL_MAX_WINDOW_LAYERS / 64];
+	/* One beyond the last position written, which decides how far back a ring goes. */
+	int64_t written;
+};
+
+struct pawl_kv_snapshot_latents {
+	int64_t n_slots;
+	struct {
+		int64_t rank, dims[4]; /* behind the position; 0 where there are none */
+	} slots[PAWL_MAX_LATENT_SLOTS];
 };
 
 /* What decides, beside the geometry of the cache, whether its content means the same. */
@@ -51,9 +75,12 @@ struct pawl_kv_snapshot_sink {
 
 /*
  * tokens are n_tokens >= the cache's length.  PAWL_INVALID_ARGUMENT for fewer or a cache without
- * capacity, PAWL_UNSUPPORTED when it has rings or is not in host memory: nothing is written then.
+ * capacity, PAWL_UNSUPPORTED when it is not in host memory: nothing is written then.
  */
 enum pawl_status pawl_kv_snapshot_save(const struct pawl_kv_cache *cache,
+	const struct pawl_kv_identity *identity, const uint32_t *tokens, int64_t n_tokens,
+	const struct pawl_kv_snapshot_sink *to, struct pawl_error *err);
+enum pawl_status pawl_latent_snapshot_save(const struct pawl_latent_kv_cache *cache,
 	const struct pawl_kv_identity *identity, const uint32_t *tokens, int64_t n_tokens,
 	const struct pawl_kv_snapshot_sink *to, struct pawl_error *err);
 
@@ -74,12 +101,16 @@ const uint32_t *pawl_kv_snapshot_tokens(const struct pawl_kv_snapshot *snapshot,
 
 /*
  * Makes the cache hold the snapshot's positions in place of its own; storages and allocation id stay
- * unless they were shared with a fork, versions are stepped.  All or nothing: PAWL_INVALID_ARGUMENT,
- * naming the field and both values, when model, precision or geometry differ; PAWL_CAPACITY when
- * there is no room; PAWL_UNSUPPORTED when the cache is not in host memory.
+ * unless they were shared with a fork, versions are stepped.  Rings go as far back as those that were
+ * saved (pawl_kv_cache_least_len).  All or nothing: PAWL_INVALID_ARGUMENT, naming the field and both
+ * values, when model, kind, precision or geometry differ; PAWL_CAPACITY when there is no room;
+ * PAWL_UNSUPPORTED when the cache is not in host memory.
  */
 enum pawl_status pawl_kv_snapshot_restore(const struct pawl_kv_snapshot *snapshot,
 	const struct pawl_kv_identity *identity, struct pawl_kv_cache *cache,
+	struct pawl_error *err);
+enum pawl_status pawl_latent_snapshot_restore(const struct pawl_kv_snapshot *snapshot,
+	const struct pawl_kv_identity *identity, struct pawl_latent_kv_cache *cache,
 	struct pawl_error *err);
 
 #endif

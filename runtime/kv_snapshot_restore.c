@@ -3,22 +3,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/kv_cache_parts.h"
 #include "runtime/kv_snapshot_parts.h"
 #include "runtime/memory.h"
-#include "runtime/validity.h"
 
 struct pawl_kv_snapshot {
-	struct pawl_kv_snapshot_header header;
+	struct pawl_kv_snapshot_front front;
 	struct pawl_block body; /* tokens, content, checksum */
-	enum pawl_dtype dtype;
-	int64_t slot_bytes; /* of one storage's content */
+	struct pawl_kv_snapshot_shape shape;
+	struct pawl_kv_form form; /* of the content, in `shape` */
 };
 
 static enum pawl_status
@@ -65,39 +61,29 @@ find_dtype(const char *name, enum pawl_dtype *out)
 	return false;
 }
 
-/* Bytes behind the header, -1 when the sizes are no cache's. */
-static int64_t
-body_bytes(struct pawl_kv_snapshot *s)
-{
-	const struct pawl_kv_snapshot_header *h = &s->header;
-	const struct pawl_dtype_info *info = pawl_dtype_info(s->dtype);
-	int64_t rows, n, bytes;
-
-	if (h->n_layers < 1 || h->n_layers > INT32_MAX || h->n_kv_heads < 1 || h->head_dim < 1 ||
-		h->n_positions < 0 || h->n_tokens < h->n_positions || h->n_tokens > INT32_MAX ||
-		h->head_dim % info->block)
-		return -1;
-	if (__builtin_mul_overflow(h->n_kv_heads, h->n_positions, &rows) ||
-		__builtin_mul_overflow(rows, h->head_dim / info->block, &n) ||
-		__builtin_mul_overflow(n, (int64_t)info->block_bytes, &s->slot_bytes) ||
-		__builtin_mul_overflow(s->slot_bytes, h->n_layers * PAWL_N_KV_SLOTS, &bytes) ||
-		__builtin_add_overflow(bytes, h->n_tokens * 4 + 8, &bytes))
-		return -1;
-	return bytes;
-}
-
 static enum pawl_status
-check_header(const struct pawl_kv_snapshot_header *h, const char *path, struct pawl_error *err)
+read_front(struct pawl_kv_snapshot_front *front, int fd, const char *path, struct pawl_error *err)
 {
+	struct pawl_kv_snapshot_header *h = &front->header;
+	enum pawl_status status = read_all(fd, path, h, sizeof(*h), err);
+
+	if (status)
+		return status;
 	if (memcmp(h->magic, PAWL_KV_SNAPSHOT_MAGIC, sizeof(h->magic)))
 		return bad(err, path, "not a snapshot of a cache");
 	if (h->version != PAWL_KV_SNAPSHOT_VERSION)
 		return pawl_fail(err, PAWL_INVALID_FILE,
 			"%.300s: a snapshot of version %" PRIu32 ", this library reads %d", path,
 			h->version, PAWL_KV_SNAPSHOT_VERSION);
+	if (h->kind >= PAWL_N_KV_SNAPSHOT_KINDS)
+		return pawl_fail(err, PAWL_INVALID_FILE,
+			"%.300s: a snapshot of kind %" PRIu64 ", which is none", path, h->kind);
+	status = read_all(fd, path, &front->geometry,
+		pawl_kv_snapshot_geometry_bytes(h->kind), err);
+	if (status)
+		return status;
 	if (h->header_bytes != sizeof(*h) ||
-		h->checksum != pawl_kv_checksum(0, h, offsetof(struct pawl_kv_snapshot_header,
-							     checksum)))
+		h->checksum != pawl_kv_snapshot_front_checksum(front))
 		return bad(err, path, "the header is damaged");
 	for (size_t i = 0; i < sizeof(h->reserved) / sizeof(h->reserved[0]); i++)
 		if (h->reserved[i])
@@ -106,18 +92,45 @@ check_header(const struct pawl_kv_snapshot_header *h, const char *path, struct p
 	return PAWL_OK;
 }
 
+/* How the content follows from the front. */
+static enum pawl_status
+find_form(struct pawl_kv_snapshot *s, const char *path, struct pawl_error *err)
+{
+	const struct pawl_kv_snapshot_header *h = &s->front.header;
+	enum pawl_dtype dtype;
+
+	if (!is_name(h->dtype) || !is_name(h->precision) || !find_dtype(h->dtype, &dtype))
+		return bad(err, path, "the header names no type of cache known here");
+	if (!pawl_kv_snapshot_form(&s->front, dtype, &s->shape, &s->form) ||
+		s->form.bytes > INT64_MAX - (int64_t)INT32_MAX * 5)
+		return bad(err, path, "the sizes in the header are those of no cache");
+	return PAWL_OK;
+}
+
+static int64_t
+token_bytes(const struct pawl_kv_snapshot *s)
+{
+	return s->front.header.n_tokens * (int64_t)sizeof(uint32_t);
+}
+
 static enum pawl_status
 check_body(const struct pawl_kv_snapshot *s, const char *path, struct pawl_error *err)
 {
+	const struct pawl_kv_form *form = &s->form;
 	const char *at = s->body.bytes;
-	int64_t tokens = s->header.n_tokens * 4;
-	uint64_t checksum = pawl_kv_checksum(0, at, tokens), wanted;
+	uint64_t checksum = pawl_kv_checksum(0, at, token_bytes(s)), wanted;
 	/* Without positions the file does not bound the layers, and they have no bytes. */
-	int64_t n_slots = s->slot_bytes ? s->header.n_layers * PAWL_N_KV_SLOTS : 0;
+	int64_t n = s->front.header.n_positions ? (int64_t)form->n_layers * form->n_which : 0;
 
-	at += tokens;
-	for (int64_t i = 0; i < n_slots; i++, at += s->slot_bytes)
-		checksum = pawl_kv_checksum(checksum, at, s->slot_bytes);
+	at += token_bytes(s);
+	for (int64_t i = 0; i < n; i++) {
+		const struct pawl_type type = form->type(form->shape,
+			(int32_t)(i / form->n_which), (int32_t)(i % form->n_which));
+		int64_t bytes = pawl_storage_bytes(&type);
+
+		checksum = pawl_kv_checksum(checksum, at, bytes);
+		at += bytes;
+	}
 	memcpy(&wanted, at, sizeof(wanted));
 	return checksum == wanted ? PAWL_OK : bad(err, path, "the content is damaged");
 }
@@ -125,28 +138,26 @@ check_body(const struct pawl_kv_snapshot *s, const char *path, struct pawl_error
 static enum pawl_status
 read_snapshot(struct pawl_kv_snapshot *s, int fd, const char *path, struct pawl_error *err)
 {
-	enum pawl_status status = read_all(fd, path, &s->header, sizeof(s->header), err);
+	enum pawl_status status = read_front(&s->front, fd, path, err);
+	int64_t front_bytes, bytes;
 	struct stat info;
-	int64_t bytes;
 
 	if (!status)
-		status = check_header(&s->header, path, err);
+		status = find_form(s, path, err);
 	if (status)
 		return status;
-	if (!is_name(s->header.dtype) || !is_name(s->header.precision) ||
-		!find_dtype(s->header.dtype, &s->dtype))
-		return bad(err, path, "the header names no type of cache known here");
-	bytes = body_bytes(s);
-	if (bytes < 0)
-		return bad(err, path, "the sizes in the header are those of no cache");
+	front_bytes = (int64_t)sizeof(s->front.header) +
+		      pawl_kv_snapshot_geometry_bytes(s->front.header.kind);
+	bytes = token_bytes(s) + (s->front.header.n_positions ? s->form.bytes : 0) +
+		(int64_t)sizeof(uint64_t);
 	if (fstat(fd, &info))
 		return pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", path, strerror(errno));
 	if (!S_ISREG(info.st_mode))
 		return bad(err, path, "not a regular file");
-	if (info.st_size - (int64_t)sizeof(s->header) != bytes)
+	if (info.st_size - front_bytes != bytes)
 		return pawl_fail(err, PAWL_INVALID_FILE,
 			"%.300s: %" PRId64 " bytes, the header is that of %" PRId64, path,
-			(int64_t)info.st_size, bytes + (int64_t)sizeof(s->header));
+			(int64_t)info.st_size, bytes + front_bytes);
 	status = pawl_block_init(&s->body, bytes, err);
 	if (!status)
 		status = read_all(fd, path, s->body.bytes, bytes, err);
@@ -188,46 +199,45 @@ pawl_kv_snapshot_free(struct pawl_kv_snapshot *s)
 int64_t
 pawl_kv_snapshot_positions(const struct pawl_kv_snapshot *s)
 {
-	return s->header.n_positions;
+	return s->front.header.n_positions;
 }
 
 const uint32_t *
 pawl_kv_snapshot_tokens(const struct pawl_kv_snapshot *s, int64_t *n)
 {
-	*n = s->header.n_tokens;
+	*n = s->front.header.n_tokens;
 	return s->body.bytes;
 }
 
 static enum pawl_status
-differs(struct pawl_error *err, const char *what, int64_t held, int64_t asked)
+restore(const struct pawl_kv_snapshot *s, const struct pawl_kv_snapshot_front *asked,
+	const struct pawl_kv_form *form, struct pawl_kv_store *store, struct pawl_error *err)
 {
-	return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-		"the snapshot is of %" PRId64 " %s, the cache has %" PRId64, held, what, asked);
-}
+	int64_t n = s->front.header.n_positions;
+	const char *from = (const char *)s->body.bytes + token_bytes(s);
+	enum pawl_status status = pawl_kv_store_check(store, form, err);
 
-static enum pawl_status
-compare(const struct pawl_kv_snapshot_header *h, const struct pawl_kv_snapshot_header *asked,
-	struct pawl_error *err)
-{
-	if (h->model != asked->model)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"the snapshot is of another model: its fingerprint is 0x%016" PRIx64
-			", not 0x%016" PRIx64,
-			h->model, asked->model);
-	if (strcmp(h->dtype, asked->dtype))
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"the snapshot is of a cache of %s, this one is of %s", h->dtype,
-			asked->dtype);
-	if (strcmp(h->precision, asked->precision))
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"the snapshot was made with activations %s, these are %s", h->precision,
-			asked->precision);
-	if (h->n_layers != asked->n_layers)
-		return differs(err, "layers", h->n_layers, asked->n_layers);
-	if (h->n_kv_heads != asked->n_kv_heads)
-		return differs(err, "kv heads", h->n_kv_heads, asked->n_kv_heads);
-	if (h->head_dim != asked->head_dim)
-		return differs(err, "elements a head", h->head_dim, asked->head_dim);
+	if (!status)
+		status = pawl_kv_store_check_host(store, err);
+	if (!status)
+		status = pawl_kv_snapshot_compare(&s->front, asked, err);
+	if (!status && n > form->positions)
+		status = pawl_fail(err, PAWL_CAPACITY,
+			"the snapshot holds %" PRId64 " positions, the cache has room for %" PRId64,
+			n, form->positions);
+	if (!status)
+		status = pawl_kv_store_own(store, form, err);
+	if (status)
+		return status;
+	for (int32_t i = 0; i < store->n_layers * store->n_which; i++) {
+		struct pawl_storage *storage = store->tensors[i].storage;
+		const struct pawl_kv_planes planes = pawl_kv_planes_of(&storage->type, form->axis);
+		int64_t held = n < planes.positions ? n : planes.positions;
+
+		pawl_kv_write_positions(&planes, storage->bytes, held, from);
+		from += pawl_kv_logical_bytes(&planes, held);
+	}
+	pawl_kv_store_set_len(store, n);
 	return PAWL_OK;
 }
 
@@ -235,29 +245,25 @@ enum pawl_status
 pawl_kv_snapshot_restore(const struct pawl_kv_snapshot *s, const struct pawl_kv_identity *identity,
 	struct pawl_kv_cache *cache, struct pawl_error *err)
 {
-	const struct pawl_kv_snapshot_header asked =
-		pawl_kv_snapshot_header_of(cache, identity, 0);
-	int64_t n = s->header.n_positions;
-	const char *from = (const char *)s->body.bytes + s->header.n_tokens * 4;
-	enum pawl_status status = pawl_kv_snapshot_check_cache(cache, err);
+	const struct pawl_kv_form form = pawl_kv_shape_form(&cache->shape);
+	const struct pawl_kv_snapshot_front asked = pawl_kv_snapshot_front_of(cache, identity, 0);
+	enum pawl_status status = restore(s, &asked, &form, &cache->store, err);
 
 	if (!status)
-		status = compare(&s->header, &asked, err);
-	if (!status && n > cache->shape.max_seq_len)
-		status = pawl_fail(err, PAWL_CAPACITY,
-			"the snapshot holds %" PRId64 " positions, the cache has room for %" PRId64,
-			n, cache->shape.max_seq_len);
-	if (!status)
-		status = pawl_kv_cache_own(cache, err);
-	if (status)
-		return status;
-	for (int64_t i = 0; i < s->header.n_layers * PAWL_N_KV_SLOTS; i++, from += s->slot_bytes) {
-		struct pawl_storage *storage = pawl_kv_snapshot_storage(cache, i);
-		const struct pawl_kv_planes planes = pawl_kv_planes_of(&storage->type, 2);
+		cache->written = s->front.header.kind == PAWL_KV_SNAPSHOT_RINGS
+					 ? s->front.geometry.rings.written
+					 : cache->store.len;
+	return status;
+}
 
-		pawl_kv_write_positions(&planes, storage->bytes, n, from);
-		cache->layers[i / PAWL_N_KV_SLOTS].version[i % PAWL_N_KV_SLOTS]++;
-	}
-	cache->cached_len = n;
-	return PAWL_OK;
+enum pawl_status
+pawl_latent_snapshot_restore(const struct pawl_kv_snapshot *s,
+	const struct pawl_kv_identity *identity, struct pawl_latent_kv_cache *cache,
+	struct pawl_error *err)
+{
+	const struct pawl_kv_form form = pawl_latent_shape_form(&cache->shape);
+	const struct pawl_kv_snapshot_front asked =
+		pawl_latent_snapshot_front_of(cache, identity, 0);
+
+	return restore(s, &asked, &form, &cache->store, err);
 }

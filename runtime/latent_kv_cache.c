@@ -2,23 +2,11 @@
 
 #include <inttypes.h>
 
-#include "runtime/kv_alloc.h"
 #include "runtime/kv_cache_parts.h"
+#include "runtime/latent_cache_parts.h"
 #include "runtime/memory.h"
 
-struct pawl_latent_kv_cache {
-	struct pawl_latent_shape shape;
-	struct pawl_latent_slot *slots; /* n_layers * n_slots */
-	int64_t cached_len;
-	struct pawl_kv_alloc_id alloc_id;
-	struct pawl_location location;
-};
-
-static int32_t
-n_storages(const struct pawl_latent_shape *shape)
-{
-	return shape->n_layers * shape->n_slots;
-}
+enum { POSITIONS_AXIS = 0 };
 
 struct pawl_type
 pawl_latent_shape_type(const struct pawl_latent_shape *shape, int32_t slot)
@@ -48,8 +36,23 @@ pawl_latent_shape_bytes(const struct pawl_latent_shape *shape)
 	return __builtin_mul_overflow(sum, shape->n_layers, &sum) ? -1 : sum;
 }
 
-static enum pawl_status
-check_shape(const struct pawl_latent_shape *shape, struct pawl_error *err)
+static struct pawl_type
+type_of(const void *shape, int32_t layer, int32_t slot)
+{
+	(void)layer;
+	return pawl_latent_shape_type(shape, slot);
+}
+
+struct pawl_kv_form
+pawl_latent_shape_form(const struct pawl_latent_shape *shape)
+{
+	return (struct pawl_kv_form){"a latent cache", shape, type_of, shape->n_layers,
+		shape->n_slots, POSITIONS_AXIS, shape->max_seq_len,
+		pawl_latent_shape_bytes(shape)};
+}
+
+enum pawl_status
+pawl_latent_shape_check(const struct pawl_latent_shape *shape, struct pawl_error *err)
 {
 	if (shape->n_layers < 1 || shape->max_seq_len < 1)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
@@ -85,29 +88,22 @@ check_shape(const struct pawl_latent_shape *shape, struct pawl_error *err)
 }
 
 static enum pawl_status
-allocate(struct pawl_latent_kv_cache *cache, struct pawl_inference_context *context,
+make(const struct pawl_latent_shape *shape, struct pawl_latent_kv_cache **out,
 	struct pawl_error *err)
 {
-	int32_t n = n_storages(&cache->shape);
-	struct pawl_type *types = pawl_memory_zalloc((size_t)n, sizeof(*types));
-	struct pawl_storage **storages =
-		pawl_memory_zalloc((size_t)n, sizeof(struct pawl_storage *));
+	struct pawl_latent_kv_cache *cache = pawl_memory_zalloc(1, sizeof(*cache));
 	enum pawl_status status;
 
-	cache->slots = pawl_memory_zalloc((size_t)n, sizeof(*cache->slots));
-	if (!types || !storages || !cache->slots) {
-		status = pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %d slots", n);
-	} else {
-		for (int32_t i = 0; i < n; i++)
-			types[i] = pawl_latent_shape_type(
-				&cache->shape, i % cache->shape.n_slots);
-		status = pawl_kv_alloc(context, n, types, storages, err);
-		for (int32_t i = 0; i < n && !status; i++)
-			cache->slots[i].storage = storages[i];
+	if (!cache)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a latent cache");
+	status = pawl_kv_store_init(&cache->store, shape->n_layers, shape->n_slots, err);
+	if (status) {
+		pawl_memory_free(cache);
+		return status;
 	}
-	pawl_memory_free(storages);
-	pawl_memory_free(types);
-	return status;
+	cache->shape = *shape;
+	*out = cache;
+	return PAWL_OK;
 }
 
 enum pawl_status
@@ -116,41 +112,20 @@ pawl_latent_kv_cache_with_capacity(struct pawl_inference_context *context,
 	struct pawl_error *err)
 {
 	struct pawl_latent_kv_cache *cache;
-	enum pawl_status status = check_shape(shape, err);
+	struct pawl_kv_form form;
+	enum pawl_status status = pawl_latent_shape_check(shape, err);
 
+	if (!status)
+		status = make(shape, &cache, err);
 	if (status)
 		return status;
-	cache = pawl_memory_zalloc(1, sizeof(*cache));
-	if (!cache)
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a latent cache");
-	cache->shape = *shape;
-	status = allocate(cache, context, err);
-	if (status) {
-		if (err && status == PAWL_OUT_OF_MEMORY)
-			pawl_error_prefix(err,
-				"a latent cache of %" PRId64 " bytes (%d layers, %" PRId64
-				" positions)",
-				pawl_latent_shape_bytes(shape), shape->n_layers,
-				shape->max_seq_len);
-		if (err && status == PAWL_INVALID_ARGUMENT)
-			pawl_error_prefix(err, "a latent cache of %" PRId64 " positions",
-				shape->max_seq_len);
+	form = pawl_latent_shape_form(shape);
+	status = pawl_kv_store_alloc(&cache->store, &form, context, err);
+	if (status)
 		pawl_latent_kv_cache_free(cache);
-		return status;
-	}
-	cache->alloc_id = pawl_kv_alloc_id_new();
-	cache->location = pawl_inference_context_device(context)->location;
-	*out = cache;
-	return PAWL_OK;
-}
-
-static void
-drop_slots(struct pawl_latent_kv_cache *cache)
-{
-	for (int32_t i = 0; cache->slots && i < n_storages(&cache->shape); i++) {
-		pawl_storage_unref(cache->slots[i].storage);
-		cache->slots[i] = (struct pawl_latent_slot){0};
-	}
+	else
+		*out = cache;
+	return status;
 }
 
 void
@@ -158,8 +133,7 @@ pawl_latent_kv_cache_free(struct pawl_latent_kv_cache *cache)
 {
 	if (!cache)
 		return;
-	drop_slots(cache);
-	pawl_memory_free(cache->slots);
+	pawl_kv_store_release(&cache->store);
 	pawl_memory_free(cache);
 }
 
@@ -172,114 +146,120 @@ pawl_latent_kv_cache_shape(const struct pawl_latent_kv_cache *cache)
 int64_t
 pawl_latent_kv_cache_len(const struct pawl_latent_kv_cache *cache)
 {
-	return cache->cached_len;
+	return cache->store.len;
 }
 
 struct pawl_kv_alloc_id
 pawl_latent_kv_cache_alloc_id(const struct pawl_latent_kv_cache *cache)
 {
-	return cache->alloc_id;
+	return cache->store.alloc_id;
 }
 
 struct pawl_location
 pawl_latent_kv_cache_location(const struct pawl_latent_kv_cache *cache)
 {
-	return cache->location;
+	return cache->store.location;
 }
 
-const struct pawl_latent_slot *
+const struct pawl_kv_tensor *
 pawl_latent_kv_cache_slot(const struct pawl_latent_kv_cache *cache, int32_t layer, int32_t slot)
 {
-	if (layer < 0 || layer >= cache->shape.n_layers || slot < 0 || slot >= cache->shape.n_slots)
-		return NULL;
-	return &cache->slots[layer * cache->shape.n_slots + slot];
+	return pawl_kv_store_at(&cache->store, layer, slot);
 }
 
 struct pawl_storage *
 pawl_latent_kv_cache_storage(const struct pawl_latent_kv_cache *cache, int32_t layer, int32_t slot)
 {
-	const struct pawl_latent_slot *at = pawl_latent_kv_cache_slot(cache, layer, slot);
+	const struct pawl_kv_tensor *tensor = pawl_kv_store_at(&cache->store, layer, slot);
 
-	return at ? at->storage : NULL;
+	return tensor ? tensor->storage : NULL;
 }
 
 void
 pawl_latent_kv_cache_bump(struct pawl_latent_kv_cache *cache, int32_t layer, int32_t slot)
 {
-	if (pawl_latent_kv_cache_storage(cache, layer, slot))
-		cache->slots[layer * cache->shape.n_slots + slot].version++;
+	pawl_kv_store_bump(&cache->store, layer, slot);
 }
 
-static void
-bump_all(struct pawl_latent_kv_cache *cache)
+enum pawl_status
+pawl_latent_kv_cache_reserve(struct pawl_latent_kv_cache *cache, int64_t n, struct pawl_error *err)
 {
-	for (int32_t i = 0; i < n_storages(&cache->shape); i++)
-		pawl_latent_kv_cache_bump(
-			cache, i / cache->shape.n_slots, i % cache->shape.n_slots);
+	struct pawl_latent_shape grown = cache->shape;
+	const struct pawl_kv_form form = pawl_latent_shape_form(&cache->shape);
+	struct pawl_kv_form grown_form;
+	enum pawl_status status;
+
+	if (form.positions && n <= form.positions)
+		return PAWL_OK;
+	grown.max_seq_len = n;
+	grown_form = pawl_latent_shape_form(&grown);
+	status = pawl_kv_store_move(&cache->store, &form, &grown_form, err);
+	if (!status)
+		cache->shape = grown;
+	return status;
+}
+
+enum pawl_status
+pawl_latent_kv_cache_fork(struct pawl_latent_kv_cache *cache, struct pawl_latent_kv_cache **out,
+	struct pawl_error *err)
+{
+	const struct pawl_kv_form form = pawl_latent_shape_form(&cache->shape);
+	struct pawl_latent_kv_cache *fork;
+	enum pawl_status status = make(&cache->shape, &fork, err);
+
+	if (status)
+		return status;
+	status = pawl_kv_store_fork(&cache->store, &form, &fork->store, err);
+	if (status)
+		pawl_latent_kv_cache_free(fork);
+	else
+		*out = fork;
+	return status;
+}
+
+bool
+pawl_latent_kv_cache_is_shared(const struct pawl_latent_kv_cache *cache)
+{
+	return pawl_kv_store_is_shared(&cache->store);
+}
+
+enum pawl_status
+pawl_latent_kv_cache_own(struct pawl_latent_kv_cache *cache, struct pawl_error *err)
+{
+	const struct pawl_kv_form form = pawl_latent_shape_form(&cache->shape);
+
+	return pawl_kv_store_own(&cache->store, &form, err);
 }
 
 void
 pawl_latent_kv_cache_clear(struct pawl_latent_kv_cache *cache)
 {
-	drop_slots(cache);
+	pawl_kv_store_clear(&cache->store);
 	cache->shape.max_seq_len = 0;
-	cache->cached_len = 0;
-	cache->alloc_id = pawl_kv_alloc_id_new();
 }
 
 void
 pawl_latent_kv_cache_truncate_to(struct pawl_latent_kv_cache *cache, int64_t n)
 {
-	if (n < 0 || n >= cache->cached_len)
-		return;
-	cache->cached_len = n;
-	bump_all(cache);
+	if (n >= 0 && n < cache->store.len)
+		pawl_kv_store_set_len(&cache->store, n);
 }
 
 enum pawl_status
 pawl_latent_kv_cache_check_room(
 	const struct pawl_latent_kv_cache *cache, int64_t n, struct pawl_error *err)
 {
-	return pawl_kv_check_room(cache->cached_len, cache->shape.max_seq_len, n, err);
+	return pawl_kv_store_check_room(&cache->store, cache->shape.max_seq_len, n, err);
 }
 
 void
 pawl_latent_kv_cache_advance(struct pawl_latent_kv_cache *cache, int64_t n)
 {
-	cache->cached_len += n;
-	bump_all(cache);
-}
-
-static struct pawl_kv_alloc_id
-source_alloc_id(void *ctx)
-{
-	return pawl_latent_kv_cache_alloc_id(ctx);
-}
-
-static struct pawl_location
-source_location(void *ctx)
-{
-	return pawl_latent_kv_cache_location(ctx);
-}
-
-static struct pawl_storage *
-source_slot(void *ctx, int32_t layer, int which)
-{
-	return pawl_latent_kv_cache_storage(ctx, layer, which);
-}
-
-/* No storage comes from elsewhere. */
-static bool
-source_is_disjoint(void *ctx)
-{
-	(void)ctx;
-	return true;
+	pawl_kv_store_set_len(&cache->store, cache->store.len + n);
 }
 
 struct pawl_kv_rebind_source
 pawl_latent_kv_cache_source(struct pawl_latent_kv_cache *cache)
 {
-	return (struct pawl_kv_rebind_source){
-		cache, source_alloc_id, source_location, source_slot, NULL,
-		source_is_disjoint};
+	return pawl_kv_store_source(&cache->store);
 }

@@ -25,12 +25,6 @@ struct pawl_latent_shape {
 	struct pawl_latent_trailing trailing[PAWL_MAX_LATENT_SLOTS];
 };
 
-struct pawl_latent_slot {
-	struct pawl_storage *storage; /* NULL: none */
-	uint64_t version;
-	struct pawl_authority_state authority;
-};
-
 struct pawl_latent_kv_cache;
 
 /*
@@ -56,7 +50,7 @@ struct pawl_kv_alloc_id pawl_latent_kv_cache_alloc_id(const struct pawl_latent_k
 /* Of the device it was made on, also when it is cleared. */
 struct pawl_location pawl_latent_kv_cache_location(const struct pawl_latent_kv_cache *cache);
 /* NULL when out of range. */
-const struct pawl_latent_slot *pawl_latent_kv_cache_slot(
+const struct pawl_kv_tensor *pawl_latent_kv_cache_slot(
 	const struct pawl_latent_kv_cache *cache, int32_t layer, int32_t slot);
 /* No reference is given; NULL when there is none or it is out of range. */
 struct pawl_storage *pawl_latent_kv_cache_storage(
@@ -64,6 +58,18 @@ struct pawl_storage *pawl_latent_kv_cache_storage(
 
 /* One step of a version; nothing when it is out of range or has no storage. */
 void pawl_latent_kv_cache_bump(struct pawl_latent_kv_cache *cache, int32_t layer, int32_t slot);
+
+/*
+ * As pawl_kv_cache_reserve, but n is taken as it is; pawl_kv_cache_fork, _is_shared, _own.  No session
+ * can be bound, or rebound, to a cache that is shared.
+ */
+enum pawl_status pawl_latent_kv_cache_reserve(
+	struct pawl_latent_kv_cache *cache, int64_t n, struct pawl_error *err);
+enum pawl_status pawl_latent_kv_cache_fork(struct pawl_latent_kv_cache *cache,
+	struct pawl_latent_kv_cache **out, struct pawl_error *err);
+bool pawl_latent_kv_cache_is_shared(const struct pawl_latent_kv_cache *cache);
+enum pawl_status pawl_latent_kv_cache_own(
+	struct pawl_latent_kv_cache *cache, struct pawl_error *err);
 
 /*
  * Drops all storages and with them the capacity; layers, slots, trailing shapes, type and location

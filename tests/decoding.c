@@ -116,10 +116,10 @@ pawl_test_cache_digest(const struct pawl_kv_cache *cache)
 	pawl_shape_key_u64(&key, pawl_kv_cache_location(cache).space);
 	for (int32_t i = 0; i < pawl_kv_cache_shape(cache)->n_layers; i++)
 		for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++) {
-			const struct pawl_kv_layer *layer = pawl_kv_cache_layer(cache, i);
-			const struct pawl_storage *storage = layer->storage[slot];
+			const struct pawl_kv_tensor *tensor = &pawl_kv_cache_layer(cache, i)[slot];
+			const struct pawl_storage *storage = tensor->storage;
 
-			pawl_shape_key_u64(&key, layer->version[slot]);
+			pawl_shape_key_u64(&key, tensor->version);
 			pawl_shape_key_u64(&key, (uintptr_t)storage);
 			if (storage)
 				pawl_shape_key_bytes(

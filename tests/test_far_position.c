@@ -136,7 +136,7 @@ fill_cache(struct pawl_decoder *decoder, const struct setting *s)
 
 	for (int32_t i = 0; i < shape->n_layers; i++)
 		for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++) {
-			struct pawl_storage *storage = pawl_kv_cache_layer(cache, i)->storage[slot];
+			struct pawl_storage *storage = pawl_kv_cache_layer(cache, i)[slot].storage;
 			double most = slot == PAWL_KV_K ? s->keys : s->values;
 			int64_t n = shape->n_kv_heads * shape->max_seq_len * shape->head_dim;
 			struct pawl_tensor all;
@@ -178,7 +178,7 @@ state_of(const struct pawl_node *node, struct pawl_kv_cache *cache, rope_fn *rop
 	else if (!strcmp(node->name, "rope_sin"))
 		memcpy(bytes, sin, sizeof(sin));
 	else if (sscanf(node->name, "cache.%c.%d", &slot, &layer) == 2)
-		memcpy(bytes, pawl_kv_cache_layer(cache, layer)->storage[slot == 'v']->bytes,
+		memcpy(bytes, pawl_kv_cache_layer(cache, layer)[slot == 'v'].storage->bytes,
 			(size_t)n_bytes);
 	else
 		ck_abort_msg("an unknown const %s", node->name);

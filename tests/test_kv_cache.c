@@ -59,11 +59,11 @@ START_TEST(one_realize_makes_all_layers)
 	ck_assert_int_eq(pawl_kv_shape_bytes(&made), 3 * 2 * 2 * 64 * 8 * 2);
 	ck_assert(pawl_location_equal(pawl_kv_cache_location(cache), PAWL_LOCATION_HOST));
 	for (int32_t i = 0; i < 3; i++) {
-		const struct pawl_kv_layer *layer = pawl_kv_cache_layer(cache, i);
+		const struct pawl_kv_tensor *layer = pawl_kv_cache_layer(cache, i);
 
 		for (int slot = 0; slot < PAWL_N_KV_SLOTS; slot++) {
 			struct pawl_type type = pawl_kv_shape_type(&made, 0, (enum pawl_kv_slot)slot);
-			const struct pawl_storage *storage = layer->storage[slot];
+			const struct pawl_storage *storage = layer[slot].storage;
 			int64_t n_zero = 0;
 
 			ck_assert(pawl_type_equal(&storage->type, &type));
@@ -71,8 +71,8 @@ START_TEST(one_realize_makes_all_layers)
 			for (int64_t b = 0; b < storage->n_bytes; b++)
 				n_zero += ((const char *)storage->bytes)[b] == 0;
 			ck_assert_int_eq(n_zero, storage->n_bytes);
-			ck_assert_uint_eq(layer->version[slot], 0);
-			ck_assert_int_eq(layer->authority[slot].authority, PAWL_AUTHORITY_HOST);
+			ck_assert_uint_eq(layer[slot].version, 0);
+			ck_assert_int_eq(layer[slot].authority.authority, PAWL_AUTHORITY_HOST);
 			for (int32_t j = 0; j < 2 * i + slot; j++) {
 				struct pawl_kv_layer_id before =
 					id_of(j / 2, (enum pawl_kv_slot)(j % 2));
@@ -149,10 +149,10 @@ START_TEST(advance_and_versions)
 	ck_assert_int_eq(pawl_kv_cache_check_room(cache, INT64_MAX, &err), PAWL_CAPACITY);
 	/* One step a forward, not one a token. */
 	for (int32_t i = 0; i < 3; i++)
-		ck_assert_uint_eq(pawl_kv_cache_layer(cache, i)->version[PAWL_KV_V], 1);
+		ck_assert_uint_eq(pawl_kv_cache_layer(cache, i)[PAWL_KV_V].version, 1);
 	pawl_kv_cache_bump(cache, id_of(1, PAWL_KV_K));
-	ck_assert_uint_eq(pawl_kv_cache_layer(cache, 1)->version[PAWL_KV_K], 2);
-	ck_assert_uint_eq(pawl_kv_cache_layer(cache, 1)->version[PAWL_KV_V], 1);
+	ck_assert_uint_eq(pawl_kv_cache_layer(cache, 1)[PAWL_KV_K].version, 2);
+	ck_assert_uint_eq(pawl_kv_cache_layer(cache, 1)[PAWL_KV_V].version, 1);
 	pawl_kv_cache_bump(cache, id_of(3, PAWL_KV_K));
 	pawl_kv_cache_bump(cache, id_of(-1, PAWL_KV_K));
 	ck_assert_ptr_null(pawl_kv_cache_layer(cache, 3));
@@ -172,10 +172,10 @@ START_TEST(truncate_keeps_storage_and_records_the_cut)
 	pawl_kv_cache_truncate_to(cache, 11);
 	pawl_kv_cache_truncate_to(cache, -1);
 	ck_assert_int_eq(pawl_kv_cache_len(cache), 10);
-	ck_assert_uint_eq(pawl_kv_cache_layer(cache, 0)->version[PAWL_KV_K], 1);
+	ck_assert_uint_eq(pawl_kv_cache_layer(cache, 0)[PAWL_KV_K].version, 1);
 	pawl_kv_cache_truncate_to(cache, 9);
 	ck_assert_int_eq(pawl_kv_cache_len(cache), 9);
-	ck_assert_uint_eq(pawl_kv_cache_layer(cache, 0)->version[PAWL_KV_K], 2);
+	ck_assert_uint_eq(pawl_kv_cache_layer(cache, 0)[PAWL_KV_K].version, 2);
 	ck_assert_uint_eq(pawl_kv_cache_alloc_id(cache).value, id);
 	ck_assert_ptr_eq(pawl_kv_cache_storage(cache, id_of(0, PAWL_KV_K)), k);
 	pawl_kv_cache_free(cache);
@@ -196,7 +196,7 @@ START_TEST(clear_gives_up_capacity_too)
 	ck_assert_int_eq(pawl_kv_cache_location(cache).space, PAWL_MEMORY_UNKNOWN);
 	ck_assert_ptr_null(pawl_kv_cache_storage(cache, id_of(0, PAWL_KV_K)));
 	pawl_kv_cache_bump(cache, id_of(0, PAWL_KV_K));
-	ck_assert_uint_eq(pawl_kv_cache_layer(cache, 0)->version[PAWL_KV_K], 0);
+	ck_assert_uint_eq(pawl_kv_cache_layer(cache, 0)[PAWL_KV_K].version, 0);
 	pawl_kv_cache_free(cache);
 }
 END_TEST

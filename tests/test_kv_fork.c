@@ -80,8 +80,8 @@ START_TEST(a_fork_has_the_same_storages)
 	ck_assert(pawl_location_equal(pawl_kv_cache_location(fork), PAWL_LOCATION_HOST));
 	for (int i = 0; i < 4; i++) {
 		ck_assert_ptr_eq(slot_of(fork, i), slot_of(cache, i));
-		ck_assert_uint_eq(pawl_kv_cache_layer(fork, i / 2)->version[i % 2],
-			pawl_kv_cache_layer(cache, i / 2)->version[i % 2]);
+		ck_assert_uint_eq(pawl_kv_cache_layer(fork, i / 2)[i % 2].version,
+			pawl_kv_cache_layer(cache, i / 2)[i % 2].version);
 	}
 	/* Length is each one's own. */
 	pawl_kv_cache_truncate_to(fork, 3);
@@ -273,7 +273,7 @@ START_TEST(what_cannot_be_forked)
 
 	OK(pawl_kv_cache_with_dims(2, 2, 16, &empty, &err));
 	ck_assert_int_eq(pawl_kv_cache_fork(empty, &fork, &err), PAWL_INVALID_ARGUMENT);
-	ck_assert_str_eq(err.text, "a cache without capacity cannot be forked");
+	ck_assert_str_eq(err.text, "the cache has no capacity");
 	OK(pawl_kv_cache_set_layer(cache, 1, NULL, slot_of(cache, 1), &err));
 	ck_assert_int_eq(pawl_kv_cache_fork(cache, &fork, &err), PAWL_INVALID_ARGUMENT);
 	ck_assert_str_eq(err.text, "layer 1 slot 0 is not of the shape of its cache");

@@ -60,7 +60,7 @@ START_TEST(one_realize_makes_all_slots)
 	ck_assert_int_eq(pawl_latent_kv_cache_len(cache), 0);
 	ck_assert(pawl_location_equal(pawl_latent_kv_cache_location(cache), PAWL_LOCATION_HOST));
 	for (int32_t i = 0; i < 12; i++) {
-		const struct pawl_latent_slot *slot =
+		const struct pawl_kv_tensor *slot =
 			pawl_latent_kv_cache_slot(cache, i / 4, i % 4);
 		const struct pawl_type type = pawl_latent_shape_type(&shape, i % 4);
 		const struct pawl_storage *storage = slot->storage;
