@@ -145,10 +145,4 @@ struct pawl_node *pawl_node_storage(const struct pawl_node *node);
  */
 uint64_t pawl_graph_hash(const struct pawl_graph *graph);
 
-/*
- * The same without what the capacity of caches decides: dims of kv consts, the largest values of
- * symbols, types that follow from inputs.
- */
-uint64_t pawl_graph_form_hash(const struct pawl_graph *graph);
-
 #endif

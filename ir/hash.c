@@ -120,26 +120,13 @@ add_type(uint64_t *hash, const struct pawl_type *type)
 	}
 }
 
-/* Whether the type is stated, and is not that of a cache. */
-static bool
-is_of_form(const struct pawl_node *node)
-{
-	return pawl_op_has(node->op, PAWL_OPF_TYPED) &&
-	       (node->op != PAWL_OP_CONST || node->attrs.role != PAWL_ROLE_KV);
-}
-
 static void
-add_node(uint64_t *hash, const int32_t *places, const struct pawl_node *node, bool only_form)
+add_node(uint64_t *hash, const int32_t *places, const struct pawl_node *node)
 {
 	int i;
 
 	add_int(hash, node->op);
-	if (!only_form || is_of_form(node)) {
-		add_type(hash, &node->type);
-	} else {
-		add_int(hash, node->type.dtype);
-		add_int(hash, node->type.layout);
-	}
+	add_type(hash, &node->type);
 	for (i = 0; i < PAWL_N_ATTRS; i++) {
 		if (pawl_op_has_attr(node->op, (enum pawl_attr)i))
 			add_attr(hash, (enum pawl_attr)i, node->type.rank, &node->attrs);
@@ -151,8 +138,8 @@ add_node(uint64_t *hash, const int32_t *places, const struct pawl_node *node, bo
 		add_int(hash, places[node->inputs[i].def->id]);
 }
 
-static uint64_t
-hash_graph(const struct pawl_graph *graph, bool only_form)
+uint64_t
+pawl_graph_hash(const struct pawl_graph *graph)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 	int32_t *places = calloc((size_t)graph->n_ids + 1, sizeof(*places));
@@ -166,28 +153,15 @@ hash_graph(const struct pawl_graph *graph, bool only_form)
 
 		add_text(&hash, symbol->name);
 		add_int(&hash, symbol->min);
-		if (!only_form)
-			add_int(&hash, symbol->max);
+		add_int(&hash, symbol->max);
 		add_int(&hash, symbol->multiple);
 	}
 	pawl_foreach_node (node, graph) {
 		places[node->id] = n++;
-		add_node(&hash, places, node, only_form);
+		add_node(&hash, places, node);
 	}
 	for (i = 0; i < graph->n_outputs; i++)
 		add_int(&hash, places[graph->outputs[i]->id]);
 	free(places);
 	return hash;
-}
-
-uint64_t
-pawl_graph_hash(const struct pawl_graph *graph)
-{
-	return hash_graph(graph, false);
-}
-
-uint64_t
-pawl_graph_form_hash(const struct pawl_graph *graph)
-{
-	return hash_graph(graph, true);
 }

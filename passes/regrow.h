@@ -16,17 +16,19 @@
 
 /*
  * Whether the capacity of kv consts is seen by nothing but what bounds itself at run time: writes
- * along one dynamic axis or by rows, and attention whose length is a symbol.  Passes then decided
- * nothing by it.
+ * along one dynamic axis or by rows, and attention whose length is a symbol, directly or through views
+ * that pass the capacity on: reshapes that add or drop dims of 1, slices of the last dim.  Passes then
+ * decided nothing by it.  Not so: masks, whose width is the capacity; rings and caches in blocks, which
+ * do not grow.
  */
 bool pawl_graph_can_regrow(const struct pawl_graph *graph);
 
 /*
  * The program that optimizing `fresh` would give.  optimized is what pawl_optimize left of a graph
- * whose form hash is `form`.  *kept becomes its like for `fresh`, the caller's.  PAWL_UNSUPPORTED
+ * whose hash is `hash`.  *kept becomes its like for `fresh`, the caller's.  PAWL_UNSUPPORTED
  * when fresh differs from that graph in more than capacity, or cannot regrow.
  */
-enum pawl_status pawl_regrow(const struct pawl_graph *optimized, uint64_t form,
+enum pawl_status pawl_regrow(const struct pawl_graph *optimized, uint64_t hash,
 	const struct pawl_graph *fresh, const struct pawl_optimize_options *options,
 	struct pawl_graph **kept, struct pawl_program **out, struct pawl_error *err);
 

@@ -34,10 +34,8 @@ optimize(struct pawl_plan *plan, const struct pawl_graph *graph,
 
 	if (status)
 		return status;
-	if (pawl_graph_can_regrow(graph)) {
-		plan->form = pawl_graph_form_hash(graph);
+	if (pawl_graph_can_regrow(graph))
 		o.optimized = &plan->optimized;
-	}
 	if (options->counters)
 		options->counters->optimizes++;
 	return pawl_optimize(graph, &o, &plan->program, &plan->report, err);
@@ -52,10 +50,9 @@ regrow(struct pawl_plan *plan, const struct pawl_plan *like, const struct pawl_g
 	if (!like->optimized)
 		return pawl_fail(err, PAWL_UNSUPPORTED, "graph '%s' sees the capacity of its caches",
 			graph->name);
-	plan->form = like->form;
 	plan->report = like->report;
-	return pawl_regrow(
-		like->optimized, like->form, graph, &o, &plan->optimized, &plan->program, err);
+	return pawl_regrow(like->optimized, like->program->hash, graph, &o, &plan->optimized,
+		&plan->program, err);
 }
 
 /* The type with symbolic dims at their largest. */

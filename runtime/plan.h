@@ -38,7 +38,6 @@ struct pawl_plan {
 	struct pawl_storage **literals; /* n_slots, NULL for slots of another role */
 	struct pawl_type *types;        /* n_slots: slot types at the largest extents, static */
 	struct pawl_graph *optimized;   /* NULL: has no like of another capacity */
-	uint64_t form;                  /* pawl_graph_form_hash of what it was built from */
 };
 
 struct pawl_plan_options {
