@@ -78,7 +78,19 @@ pitch_slot(struct lowering *l, const struct pawl_type *type, int64_t pitch)
 	return i;
 }
 
-/* A window on a kv const of several planes tells where their distance is found. */
+static bool
+moves_by_planes(const struct pawl_access *access)
+{
+	int i;
+
+	for (i = 0; i < PAWL_MAX_RANK; i++) {
+		if (pawl_access_planes(access, i))
+			return true;
+	}
+	return false;
+}
+
+/* A window that has dims for the planes of a kv const tells where their distance is found. */
 static bool
 add_pitch(struct lowering *l, int32_t slot, struct pawl_access *access)
 {
@@ -86,13 +98,17 @@ add_pitch(struct lowering *l, int32_t slot, struct pawl_access *access)
 	int64_t pitch;
 	int32_t literal;
 
-	if (l->program->slots[slot].role != PAWL_SLOT_KV || type->rank < 3)
+	if (l->program->slots[slot].role != PAWL_SLOT_KV || type->rank < 2)
 		return true;
 	pitch = pawl_dim_max(l->graph, type->dim[type->rank - 2]) * type->dim[type->rank - 1].base;
+	access->pitch = pitch;
+	if (!moves_by_planes(access)) {
+		access->pitch = 0;
+		return true;
+	}
 	literal = pitch_slot(l, type, pitch);
 	if (literal < 0)
 		return false;
-	access->pitch = pitch;
 	access->pitch_arg = add_arg(l, literal, 0, false);
 	return true;
 }

@@ -89,7 +89,8 @@ int64_t pawl_decoder_capacity(const struct pawl_decoder *decoder);
 int64_t pawl_decoder_n_vocab(const struct pawl_decoder *decoder);
 /*
  * Room for n positions at least (pawl_kv_cache_reserve).  The next step of each kind regrows its
- * plan from the code it has: counters.regrows, neither an optimize nor a compile.
+ * plan from the code it has: counters.regrows, neither an optimize nor a compile.  Where a plan sees
+ * the capacity (a mask, rings: passes/regrow.h) it is built anew, and counted so; rings do not grow.
  */
 enum pawl_status pawl_decoder_reserve(
 	struct pawl_decoder *decoder, int64_t n, struct pawl_error *err);

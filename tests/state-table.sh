@@ -148,7 +148,7 @@ damaged() {
 if [ $failed = 0 ]; then
   damaged "a function that is in another header" 's|`pawl_symenv_clear`|`pawl_weights_id`|'
   damaged "a struct that is not there" 's|`struct pawl_symenv`|`struct pawl_sym_env`|'
-  damaged "a header that is not there" 's|^\(. `LatentSlot`.*\)runtime/latent_kv_cache.h|\1runtime/none.h|'
+  damaged "a header that is not there" 's|^\(. `LatentSlot`.*\)runtime/kv_cache.h|\1runtime/none.h|'
   damaged "a suite that is not there" 's|`symenv:write_once`|`symbols:write_once`|'
   damaged "a test that is not there" 's|`symenv:write_once`|`symenv:write_twice`|'
   damaged "a row without a test" 's|`block_pool:splices`||'

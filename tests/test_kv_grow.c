@@ -211,8 +211,13 @@ START_TEST(growth_that_fails_changes_nothing)
 		pawl_kv_cache_reserve(cache, INT64_C(1) << 48, &err), PAWL_OUT_OF_MEMORY);
 	ck_assert_int_eq(pawl_kv_cache_reserve(cache, -5, &err), PAWL_OK);
 	ck_assert_uint_eq(pawl_test_cache_digest(cache), digest);
+	/* Nor does it when a layer is missing, or of another shape. */
+	OK(pawl_kv_cache_set_layer(cache, 1, NULL, NULL, &err));
+	ck_assert_int_eq(pawl_kv_cache_reserve(cache, 200, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_str_eq(err.text, "layer 1 slot 0 is not of the shape of its cache");
 	OK(pawl_kv_cache_with_dims(1, 2, 8, &empty, &err));
 	ck_assert_int_eq(pawl_kv_cache_reserve(empty, 32, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_str_eq(err.text, "the cache has no capacity");
 	type = pawl_type_make(PAWL_DTYPE_F16, 4, (const int64_t[]){1, 2, 32, 8});
 	OK(pawl_storage_wrap(&type, (struct pawl_location){PAWL_MEMORY_CUDA, 0}, byte, sizeof(byte),
 		NULL, NULL, &foreign, &err));

@@ -1,7 +1,6 @@
 /* Caches in files: what comes back, and what is refused with nothing changed. */
 #include "runtime/kv_snapshot.h"
 
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 
 #include "runtime/memory.h"
 #include "tests/decoding.h"
+#include "tests/snapshot_file.h"
 #include "tests/suites.h"
 
 enum { N_CACHED = 21, N_TOKENS = 23, HEADER = sizeof(struct pawl_kv_snapshot_header) };
@@ -19,30 +19,21 @@ static struct pawl_tiny_model *model;
 static struct pawl_decoder_options options;
 static struct pawl_decoder *decoder;
 static uint32_t tokens[N_TOKENS];
-static char folder[64], path[128];
+static struct pawl_snapshot_file file;
 static struct pawl_error err;
 
 #define OK(call) ck_assert_msg((call) == PAWL_OK, "%s", err.text)
 
-static enum pawl_status
-write_to(void *file, const void *bytes, size_t n, struct pawl_error *e)
-{
-	return fwrite(bytes, 1, n, file) == n ? PAWL_OK
-					      : pawl_fail(e, PAWL_ENVIRONMENT, "not written");
-}
-
 static void
 save(const uint32_t *of, int64_t n)
 {
-	FILE *file = fopen(path, "wb");
-	const struct pawl_kv_snapshot_sink to = {write_to, file};
+	const struct pawl_kv_snapshot_sink to = pawl_snapshot_file_begin(&file);
 
-	ck_assert_ptr_nonnull(file);
 	OK(pawl_decoder_save(decoder, of, n, &to, &err));
-	ck_assert_int_eq(fclose(file), 0);
+	pawl_snapshot_file_end(&to);
 }
 
-/* A decoder with 21 positions, saved under `path`. */
+/* A decoder with 21 positions, saved. */
 static void
 begin(void)
 {
@@ -54,60 +45,22 @@ begin(void)
 	for (int i = 0; i < N_TOKENS; i++)
 		tokens[i] = pawl_test_token(1, i);
 	pawl_test_prefill(decoder, 1, 0, N_CACHED);
-	snprintf(folder, sizeof(folder), "/tmp/pawl-snapshot-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(folder));
-	snprintf(path, sizeof(path), "%s/cache", folder);
+	pawl_snapshot_file_init(&file);
 	save(tokens, N_TOKENS);
 }
 
 static void
 end(void)
 {
-	unlink(path);
-	ck_assert_msg(!rmdir(folder), "something was left in %s", folder);
+	pawl_snapshot_file_release(&file);
 	pawl_decoder_free(decoder);
 	pawl_tiny_model_free(model);
 }
 
-static char *
-read_file(size_t *n)
-{
-	struct stat info;
-	FILE *file = fopen(path, "rb");
-	char *bytes;
-
-	ck_assert_ptr_nonnull(file);
-	ck_assert_int_eq(fstat(fileno(file), &info), 0);
-	*n = (size_t)info.st_size;
-	bytes = malloc(*n);
-	ck_assert_uint_eq(fread(bytes, 1, *n, file), *n);
-	fclose(file);
-	return bytes;
-}
-
-static void
-write_file(const void *bytes, size_t n)
-{
-	FILE *file = fopen(path, "wb");
-
-	ck_assert_ptr_nonnull(file);
-	ck_assert_uint_eq(fwrite(bytes, 1, n, file), n);
-	ck_assert_int_eq(fclose(file), 0);
-}
-
-/* The status of opening what is at path now; err holds the reason. */
 static enum pawl_status
 try_open(void)
 {
-	struct pawl_kv_snapshot *snapshot = NULL;
-	enum pawl_status status;
-
-	err = (struct pawl_error){0};
-	status = pawl_kv_snapshot_open(path, &snapshot, &err);
-	ck_assert((status == PAWL_OK) == (snapshot != NULL));
-	ck_assert(status == PAWL_OK || err.text[0]);
-	pawl_kv_snapshot_free(snapshot);
-	return status;
+	return pawl_snapshot_file_try(&file, &err);
 }
 
 static enum pawl_status
@@ -116,7 +69,7 @@ restore(struct pawl_decoder *to)
 	struct pawl_kv_snapshot *snapshot;
 	enum pawl_status status;
 
-	OK(pawl_kv_snapshot_open(path, &snapshot, &err));
+	OK(pawl_kv_snapshot_open(file.path, &snapshot, &err));
 	status = pawl_decoder_restore(to, snapshot, &err);
 	pawl_kv_snapshot_free(snapshot);
 	return status;
@@ -129,10 +82,10 @@ START_TEST(a_snapshot_tells_what_it_holds)
 	int64_t n;
 	size_t n_bytes;
 
-	free(read_file(&n_bytes));
+	free(pawl_snapshot_file_read(&file, &n_bytes));
 	/* 2 layers of K and V, 2 heads, 21 positions of 16 f16. */
 	ck_assert_uint_eq(n_bytes, HEADER + N_TOKENS * 4 + 2 * 2 * 2 * 21 * 16 * 2 + 8);
-	OK(pawl_kv_snapshot_open(path, &snapshot, &err));
+	OK(pawl_kv_snapshot_open(file.path, &snapshot, &err));
 	ck_assert_int_eq(pawl_kv_snapshot_positions(snapshot), N_CACHED);
 	held = pawl_kv_snapshot_tokens(snapshot, &n);
 	ck_assert_int_eq(n, N_TOKENS);
@@ -264,14 +217,14 @@ START_TEST(another_geometry_is_refused)
 
 	OK(pawl_kv_cache_with_capacity(
 		pawl_decoder_context(decoder), &shapes[_i], &cache, &err));
-	OK(pawl_kv_snapshot_open(path, &snapshot, &err));
+	OK(pawl_kv_snapshot_open(file.path, &snapshot, &err));
 	ck_assert_int_eq(pawl_kv_snapshot_restore(snapshot, &identity, cache, &err),
 		PAWL_INVALID_ARGUMENT);
 	ck_assert_str_eq(err.text, says[_i]);
 	pawl_kv_snapshot_free(snapshot);
 	pawl_kv_cache_free(cache);
 	OK(pawl_kv_cache_with_dims(2, 2, 16, &cache, &err));
-	OK(pawl_kv_snapshot_open(path, &snapshot, &err));
+	OK(pawl_kv_snapshot_open(file.path, &snapshot, &err));
 	ck_assert_int_eq(pawl_kv_snapshot_restore(snapshot, &identity, cache, &err),
 		PAWL_INVALID_ARGUMENT);
 	ck_assert_str_eq(err.text, "the cache has no capacity");
@@ -282,45 +235,13 @@ END_TEST
 
 START_TEST(truncated_files_are_refused)
 {
-	size_t n, at;
-	char *bytes = read_file(&n);
-	int tried = 0;
-
-	for (at = 0; at < n; at += at < HEADER + 64 ? 1 : 1024, tried++) {
-		write_file(bytes, at);
-		ck_assert_msg(try_open() == PAWL_INVALID_FILE, "%zu of %zu bytes: %s", at, n,
-			err.text);
-	}
-	write_file(bytes, n - 1);
-	ck_assert_int_eq(try_open(), PAWL_INVALID_FILE);
-	bytes = realloc(bytes, n + 1);
-	ck_assert_ptr_nonnull(bytes);
-	bytes[n] = 0;
-	write_file(bytes, n + 1);
-	ck_assert_int_eq(try_open(), PAWL_INVALID_FILE);
-	write_file(bytes, n);
-	ck_assert_int_eq(try_open(), PAWL_OK);
-	ck_assert_int_gt(tried, HEADER + 64);
-	free(bytes);
+	pawl_snapshot_file_truncate(&file, HEADER);
 }
 END_TEST
 
 START_TEST(flipped_bits_are_found)
 {
-	size_t n;
-	char *bytes = read_file(&n);
-
-	/* Every bit of the header and of what follows it, then one of every byte but a few. */
-	for (size_t bit = 0; bit < n * 8; bit += bit < (HEADER + 16) * 8 ? 1 : 37) {
-		bytes[bit / 8] ^= (char)(1 << bit % 8);
-		write_file(bytes, n);
-		ck_assert_msg(try_open() == PAWL_INVALID_FILE, "bit %zu of byte %zu", bit % 8,
-			bit / 8);
-		bytes[bit / 8] ^= (char)(1 << bit % 8);
-	}
-	write_file(bytes, n);
-	ck_assert_int_eq(try_open(), PAWL_OK);
-	free(bytes);
+	pawl_snapshot_file_flip(&file, HEADER);
 }
 END_TEST
 
@@ -331,7 +252,7 @@ write_with(struct pawl_kv_snapshot_header header, char *bytes, size_t n)
 	header.checksum = pawl_kv_checksum(
 		0, &header, offsetof(struct pawl_kv_snapshot_header, checksum));
 	memcpy(bytes, &header, sizeof(header));
-	write_file(bytes, n);
+	pawl_snapshot_file_write(&file, bytes, n);
 }
 
 /* Headers that are whole but say what cannot be. */
@@ -346,7 +267,7 @@ START_TEST(absurd_sizes_are_refused)
 		offsetof(struct pawl_kv_snapshot_header, n_tokens)};
 	struct pawl_kv_snapshot_header header, changed;
 	size_t n;
-	char *bytes = read_file(&n);
+	char *bytes = pawl_snapshot_file_read(&file, &n);
 	uint64_t before = pawl_memory_allocations();
 
 	memcpy(&header, bytes, sizeof(header));
@@ -378,7 +299,7 @@ START_TEST(reserved_fields_are_refused)
 	char wanted[200], *bytes;
 	size_t n;
 
-	bytes = read_file(&n);
+	bytes = pawl_snapshot_file_read(&file, &n);
 	memcpy(&header, bytes, sizeof(header));
 	for (int i = 0; i < n_fields; i++) {
 		changed = header;
@@ -386,9 +307,15 @@ START_TEST(reserved_fields_are_refused)
 		write_with(changed, bytes, n);
 		ck_assert_int_eq(try_open(), PAWL_INVALID_FILE);
 		snprintf(wanted, sizeof(wanted), "%s: reserved field %d of the header is not 0",
-			path, i);
+			file.path, i);
 		ck_assert_str_eq(err.text, wanted);
 	}
+	changed = header;
+	changed.kind = PAWL_N_KV_SNAPSHOT_KINDS;
+	write_with(changed, bytes, n);
+	ck_assert_int_eq(try_open(), PAWL_INVALID_FILE);
+	snprintf(wanted, sizeof(wanted), "%s: a snapshot of kind 3, which is none", file.path);
+	ck_assert_str_eq(err.text, wanted);
 	write_with(header, bytes, n);
 	ck_assert_int_eq(try_open(), PAWL_OK);
 	free(bytes);
@@ -401,7 +328,7 @@ START_TEST(layers_without_positions_cost_nothing)
 	struct pawl_kv_snapshot_header header;
 	char bytes[sizeof(header) + 8] = {0};
 	size_t n;
-	char *kept = read_file(&n);
+	char *kept = pawl_snapshot_file_read(&file, &n);
 
 	memcpy(&header, kept, sizeof(header));
 	header.n_layers = INT32_MAX;
@@ -444,7 +371,7 @@ START_TEST(a_save_that_fails)
 	size_t n;
 	int tries;
 
-	free(read_file(&n));
+	free(pawl_snapshot_file_read(&file, &n));
 	/* Refused before the first byte. */
 	ck_assert_int_eq(pawl_decoder_save(decoder, tokens, N_CACHED - 1, &to, &err),
 		PAWL_INVALID_ARGUMENT);
@@ -482,7 +409,7 @@ START_TEST(a_restore_that_fails_changes_nothing)
 	for (n = 0; status == PAWL_OUT_OF_MEMORY; n++) {
 		ck_assert_ptr_null(snapshot);
 		pawl_memory_fail_after(n);
-		status = pawl_kv_snapshot_open(path, &snapshot, &err);
+		status = pawl_kv_snapshot_open(file.path, &snapshot, &err);
 		pawl_memory_fail_after(-1);
 	}
 	ck_assert_int_eq(status, PAWL_OK);
@@ -507,15 +434,15 @@ END_TEST
 
 START_TEST(what_is_no_file)
 {
-	unlink(path);
+	unlink(file.path);
 	ck_assert_int_eq(try_open(), PAWL_ENVIRONMENT);
-	ck_assert_int_eq(mkfifo(path, 0600), 0);
+	ck_assert_int_eq(mkfifo(file.path, 0600), 0);
 	ck_assert_int_eq(try_open(), PAWL_INVALID_FILE);
-	unlink(path);
-	ck_assert_int_eq(mkdir(path, 0700), 0);
+	unlink(file.path);
+	ck_assert_int_eq(mkdir(file.path, 0700), 0);
 	ck_assert_int_eq(try_open(), PAWL_ENVIRONMENT);
-	rmdir(path);
-	write_file("hello", 5);
+	rmdir(file.path);
+	pawl_snapshot_file_write(&file, "hello", 5);
 	ck_assert_int_eq(try_open(), PAWL_INVALID_FILE);
 }
 END_TEST

@@ -4,11 +4,13 @@
  * they have wrapped several times; what nobody has written is NaN.
  */
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ir/eval.h"
 #include "tests/decoding.h"
+#include "tests/snapshot_file.h"
 #include "tests/suites.h"
 
 enum { N_TOKENS = 450, CAPACITY = 512, N_VOCAB = 40, WINDOW = 20, RING = 128 };
@@ -390,6 +392,192 @@ START_TEST(rings_move_with_their_cache)
 }
 END_TEST
 
+/* Snapshots. */
+
+static void
+save(const struct pawl_decoder *d, const struct pawl_snapshot_file *file)
+{
+	const struct pawl_kv_snapshot_sink to = pawl_snapshot_file_begin(file);
+	uint32_t tokens[N_TOKENS];
+
+	for (int64_t i = 0; i < N_TOKENS; i++)
+		tokens[i] = pawl_test_token(1, i);
+	OK(pawl_decoder_save(d, tokens, pawl_decoder_len(d), &to, &err));
+	pawl_snapshot_file_end(&to);
+}
+
+static enum pawl_status
+restore(struct pawl_decoder *d, const struct pawl_snapshot_file *file)
+{
+	struct pawl_kv_snapshot *snapshot;
+	enum pawl_status status;
+
+	OK(pawl_kv_snapshot_open(file->path, &snapshot, &err));
+	status = pawl_decoder_restore(d, snapshot, &err);
+	pawl_kv_snapshot_free(snapshot);
+	return status;
+}
+
+/* Before the ring is full, when it just is, and after it wrapped once and twice. */
+static const struct {
+	int64_t len, cut; /* saved after len positions, of which all beyond cut were taken back */
+	int64_t least;
+} saved[] = {
+	{0, 0, 0},
+	{77, 77, 0},
+	{128, 128, 0},
+	{130, 130, 130 - RING + WINDOW - 1},
+	{205, 205, 208 - RING + WINDOW - 1},
+	{205, 99, 208 - RING + WINDOW - 1},
+	{280, 280, 280 - RING + WINDOW - 1},
+};
+
+START_TEST(a_restored_ring_is_as_good_as_ever)
+{
+	struct pawl_tiny_model *model = make_model(WINDOW, PAWL_LAYOUT_K16), *twin;
+	const struct pawl_tiny_options rows = model_options(WINDOW, PAWL_LAYOUT_ROWS);
+	struct pawl_decoder_options options = options_of(true);
+	struct pawl_decoder *d = open_decoder("ref", model, &options), *other;
+	struct pawl_snapshot_file file;
+	struct pawl_kv_cache *cache;
+	int64_t len = saved[_i].cut, end = len + RING + 32, least;
+
+	run_plain(model, PAWL_DTYPE_F16);
+	twin = pawl_tiny_model_twin(model, &rows);
+	pawl_snapshot_file_init(&file);
+	if (saved[_i].len)
+		feed(d, 1, saved[_i].len, got);
+	pawl_decoder_truncate(d, len);
+	least = pawl_kv_cache_least_len(pawl_decoder_cache(d));
+	save(d, &file);
+	/* Of another capacity and layout, with rings that have gone further. */
+	options.capacity = 464;
+	other = open_decoder("ref", twin, &options);
+	feed(other, 2, 170, got);
+	OK(restore(other, &file));
+	cache = pawl_decoder_cache(other);
+	ck_assert_int_eq(pawl_decoder_len(other), len);
+	ck_assert_int_eq(pawl_kv_cache_least_len(cache), least);
+	ck_assert_int_eq(least, saved[_i].least);
+	memset(got, 0, sizeof(got));
+	feed(other, 1, end, got);
+	expect_same(wanted, got, len, end, "restored");
+	/* As far back as the one that was saved, and no further. */
+	OK(restore(other, &file));
+	pawl_decoder_truncate(other, least);
+	ck_assert_int_eq(pawl_decoder_len(other), least);
+	feed(other, 1, end, got);
+	expect_same(wanted, got, least, end, "restored, as far back as possible");
+	OK(restore(other, &file));
+	if (least) {
+		pawl_decoder_truncate(other, least - 1);
+		ck_assert_int_eq(pawl_decoder_len(other), 0);
+	}
+	pawl_snapshot_file_release(&file);
+	pawl_decoder_free(other);
+	pawl_decoder_free(d);
+	pawl_tiny_model_free(twin);
+	pawl_tiny_model_free(model);
+}
+END_TEST
+
+START_TEST(a_snapshot_is_for_its_rings)
+{
+	static const char *const says[] = {
+		"the snapshot is of a cache of keys and values with rings, this one is of keys and "
+		"values",
+		"the snapshot is of 128 positions a ring, the cache has 256",
+		"the snapshot is of 20 positions a window, the cache has 21",
+		"the snapshot and the cache have rings in different layers",
+	};
+	const size_t front = sizeof(struct pawl_kv_snapshot_header) +
+			     sizeof(struct pawl_kv_snapshot_rings);
+	struct pawl_tiny_model *model = make_model(WINDOW, PAWL_LAYOUT_K16), *twin;
+	struct pawl_tiny_options tiny = model_options(_i == 2 ? 21 : WINDOW, PAWL_LAYOUT_K16);
+	struct pawl_decoder_options options = options_of(true);
+	struct pawl_decoder *d = open_decoder("ref", model, &options), *other;
+	struct pawl_snapshot_file file;
+	uint64_t digest;
+
+	if (_i == 3)
+		tiny.window_layers = 1;
+	twin = pawl_tiny_model_twin(model, &tiny);
+	pawl_snapshot_file_init(&file);
+	feed(d, 1, 200, got);
+	save(d, &file);
+	if (_i == 0)
+		pawl_snapshot_file_truncate(&file, front);
+	if (_i == 1)
+		pawl_snapshot_file_flip(&file, front);
+	options.rings = _i != 0;
+	options.ring_rollback = _i == 1 ? 200 : 0;
+	other = open_decoder("ref", twin, &options);
+	feed(other, 2, 30, got);
+	digest = pawl_test_cache_digest(pawl_decoder_cache(other));
+	ck_assert_int_eq(restore(other, &file), PAWL_INVALID_ARGUMENT);
+	ck_assert_str_eq(err.text, says[_i]);
+	/* Nor the other way. */
+	if (_i == 0) {
+		save(other, &file);
+		ck_assert_int_eq(restore(d, &file), PAWL_INVALID_ARGUMENT);
+		ck_assert_int_eq(pawl_decoder_len(d), 200);
+	}
+	ck_assert_uint_eq(pawl_test_cache_digest(pawl_decoder_cache(other)), digest);
+	pawl_snapshot_file_release(&file);
+	pawl_decoder_free(other);
+	pawl_decoder_free(d);
+	pawl_tiny_model_free(twin);
+	pawl_tiny_model_free(model);
+}
+END_TEST
+
+START_TEST(absurd_rings_are_refused)
+{
+	static const int64_t values[] = {0, -1, INT64_MAX, INT64_MIN, 130, 16};
+	static const size_t fields[] = {offsetof(struct pawl_kv_snapshot_rings, positions),
+		offsetof(struct pawl_kv_snapshot_rings, window),
+		offsetof(struct pawl_kv_snapshot_rings, layers),
+		offsetof(struct pawl_kv_snapshot_rings, written)};
+	struct pawl_tiny_model *model = make_model(WINDOW, PAWL_LAYOUT_K16);
+	struct pawl_decoder_options options = options_of(true);
+	struct pawl_decoder *d = open_decoder("ref", model, &options);
+	struct pawl_kv_snapshot_header header;
+	struct pawl_kv_snapshot_rings rings, changed;
+	struct pawl_snapshot_file file;
+	char *bytes;
+	size_t n;
+
+	pawl_snapshot_file_init(&file);
+	feed(d, 1, 200, got);
+	save(d, &file);
+	bytes = pawl_snapshot_file_read(&file, &n);
+	memcpy(&header, bytes, sizeof(header));
+	memcpy(&rings, bytes + sizeof(header), sizeof(rings));
+	for (size_t f = 0; f < sizeof(fields) / sizeof(fields[0]); f++)
+		for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++) {
+			/* 16 of 128 is a window, and bit 4 is of no layer there is. */
+			bool is_possible = f == 1 && values[v] == 16;
+
+			changed = rings;
+			memcpy((char *)&changed + fields[f], &values[v], sizeof(int64_t));
+			header.checksum = pawl_kv_checksum(
+				pawl_kv_checksum(0, &header,
+					offsetof(struct pawl_kv_snapshot_header, checksum)),
+				&changed, sizeof(changed));
+			memcpy(bytes, &header, sizeof(header));
+			memcpy(bytes + sizeof(header), &changed, sizeof(changed));
+			pawl_snapshot_file_write(&file, bytes, n);
+			ck_assert_msg(pawl_snapshot_file_try(&file, &err) ==
+					      (is_possible ? PAWL_OK : PAWL_INVALID_FILE),
+				"field %zu: %lld", f, (long long)values[v]);
+		}
+	free(bytes);
+	pawl_snapshot_file_release(&file);
+	pawl_decoder_free(d);
+	pawl_tiny_model_free(model);
+}
+END_TEST
+
 static const struct pawl_kv_rings bad_rings[] = {
 	{-128, 20, {{1}}},
 	{120, 20, {{1}}},
@@ -457,6 +645,10 @@ pawl_ring_suite(void)
 	tcase_add_test(tcase, what_was_overwritten_does_not_come_back);
 	tcase_add_test(tcase, too_many_rows_are_refused);
 	tcase_add_test(tcase, rings_move_with_their_cache);
+	tcase_add_loop_test(tcase, a_restored_ring_is_as_good_as_ever, 0,
+		(int)(sizeof(saved) / sizeof(saved[0])));
+	tcase_add_loop_test(tcase, a_snapshot_is_for_its_rings, 0, 4);
+	tcase_add_test(tcase, absurd_rings_are_refused);
 	tcase_add_loop_test(tcase, rings_that_cannot_be, 0,
 		(int)(sizeof(bad_rings) / sizeof(bad_rings[0])));
 	tcase_add_test(tcase, sets_of_layers);
