@@ -10,6 +10,7 @@
 #include "codegen/cuda/cuda_program.h"
 #include "codegen/kernel_key.h"
 #include "passes/regrow.h"
+#include "runtime/device.h"
 #include "runtime/memory.h"
 #include "tests/latent_runner.h"
 #include "tests/program_check.h"
@@ -155,7 +156,7 @@ START_TEST(grown_equals_with_capacity)
 	static float wanted[64 * N_VOCAB], got[64 * N_VOCAB];
 	struct pawl_latent_runner grown, whole;
 	struct pawl_counters before, after;
-	uint64_t compiles;
+	struct pawl_target_counters compiled, compiled_after;
 	int64_t len = 0;
 
 	way.target = grown_ways[_i].target;
@@ -166,7 +167,7 @@ START_TEST(grown_equals_with_capacity)
 	way.capacity = 24;
 	pawl_latent_runner_init(&grown, model, &way);
 	before = *counters_of(&grown);
-	compiles = pawl_device_kernel_compiles(grown.device);
+	pawl_device_counters(grown.device, &compiled);
 	for (size_t i = 0; i < sizeof(upto) / sizeof(upto[0]); i++) {
 		if (upto[i] == 33 || upto[i] == 41)
 			OK(pawl_latent_kv_cache_reserve(
@@ -179,7 +180,9 @@ START_TEST(grown_equals_with_capacity)
 	}
 	after = *counters_of(&grown);
 	ck_assert_uint_eq(after.optimizes, before.optimizes);
-	ck_assert_uint_eq(pawl_device_kernel_compiles(grown.device), compiles);
+	pawl_device_counters(grown.device, &compiled_after);
+	ck_assert_uint_eq(compiled_after.kernel_compiles, compiled.kernel_compiles);
+	ck_assert_uint_eq(compiled_after.kernels_read, compiled.kernels_read);
 	ck_assert_uint_eq(after.regrows, 4);
 	ck_assert_uint_eq(after.verdicts[PAWL_PLAN_STALE], 4);
 	pawl_latent_runner_release(&grown);
