@@ -32,7 +32,7 @@ cat >"$dir/stats.py" <<'PYTHON'
 import json, sys
 s = json.load(open(sys.argv[1]))
 names = """prompt_tokens restored_tokens generated_tokens tokens prompt_tps decode_tps optimizes rebuilds rebinds
-validity_checks kernel_compiles allocations_per_token bytes_bound_per_token
+validity_checks kernel_compiles kernels_read thread_step_backs allocations_per_token bytes_bound_per_token
 proposed_tokens accepted_tokens decode_runs peak_rss_bytes
 first_token_s""".split()
 assert list(s) == names, list(s)
@@ -286,7 +286,10 @@ check "four rows" test "$(grep -c '"token_s"' "$dir/out")" = 4
 succeeds "bench --batch" bench "$model" --target ref -t 1 -n 2 -d 3 -r 1 --batch 1,3
 check "a row for each batch" test "$(grep -cE '^ +[13] +3 ' "$dir/out")" = 2
 succeeds "bench --batch as JSON" bench "$model" --target ref -t 1 -n 2 -r 1 --batch 8 --json
-check "aggregate of a batch" grep -q '"sequences":8,.*"decode_tps"' "$dir/out"
+check "aggregate of a batch" python3 -c '
+import json, sys
+row, = json.load(open(sys.argv[1]))["rows"]
+assert row["sequences"] == 8 and row["decode_tps"] > 0' "$dir/out"
 refused 2 '\-p is not for --batch' bench "$model" --batch 2 -p 5
 refused 2 '^pawl bench: --batch: 9 is not in 1 .. 8' bench "$model" --batch 9
 refused 2 '\-d is not for --replan' bench "$model" --replan -d 5
