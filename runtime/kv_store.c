@@ -158,12 +158,13 @@ pawl_kv_store_check_host(const struct pawl_kv_store *store, struct pawl_error *e
 
 /* A storage of that type with the first n positions of `from`, or all it has. */
 static enum pawl_status
-copy(const struct pawl_type *type, int axis, const struct pawl_storage *from, int64_t n,
-	struct pawl_storage **out, struct pawl_error *err)
+copy(struct pawl_region *region, const struct pawl_type *type, int axis,
+	const struct pawl_storage *from, int64_t n, struct pawl_storage **out,
+	struct pawl_error *err)
 {
 	const struct pawl_kv_planes to_planes = pawl_kv_planes_of(type, axis),
 				    from_planes = pawl_kv_planes_of(&from->type, axis);
-	enum pawl_status status = pawl_storage_new(type, out, err);
+	enum pawl_status status = pawl_storage_new_in(region, type, out, err);
 
 	if (!status)
 		pawl_kv_copy_positions(&to_planes, (*out)->bytes, &from_planes, from->bytes,
@@ -176,6 +177,8 @@ static enum pawl_status
 copy_all(const struct pawl_kv_store *store, const struct pawl_kv_form *form,
 	struct pawl_storage **storages, struct pawl_error *err)
 {
+	struct pawl_region region = {NULL};
+	struct pawl_region *where = form->bytes >= PAWL_REGION_FROM ? &region : NULL;
 	enum pawl_status status = PAWL_OK;
 	int32_t n = n_tensors(store);
 
@@ -183,11 +186,12 @@ copy_all(const struct pawl_kv_store *store, const struct pawl_kv_form *form,
 		const struct pawl_type type =
 			form->type(form->shape, i / form->n_which, i % form->n_which);
 
-		status = copy(&type, form->axis, store->tensors[i].storage, store->len,
+		status = copy(where, &type, form->axis, store->tensors[i].storage, store->len,
 			&storages[i], err);
 	}
 	for (int32_t i = 0; i < n && status; i++)
 		pawl_storage_unref(storages[i]);
+	pawl_region_release(&region);
 	return status;
 }
 

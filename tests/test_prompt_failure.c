@@ -24,6 +24,7 @@ static const struct kind {
 	{"contiguous, f32 in rows, forked", PAWL_DTYPE_F32, PAWL_LAYOUT_ROWS, false, true},
 	{"rings, f16", PAWL_DTYPE_F16, PAWL_LAYOUT_K16, true, false},
 	{"rings, bf16 in rows, forked", PAWL_DTYPE_BF16, PAWL_LAYOUT_ROWS, true, true},
+	{"rings, q8_0, forked", PAWL_DTYPE_Q8_0, PAWL_LAYOUT_K16, true, true},
 };
 
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
@@ -77,6 +78,7 @@ begin(const struct kind *kind)
 	tiny.window = 120;
 	tiny.window_layers = 2;
 	tiny.k_layout = kind->k_layout;
+	tiny.head_dim = 32;
 	model = pawl_tiny_model_new(&tiny);
 	options = pawl_test_decoder_options();
 	options.capacity = 192;
