@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STRIPE_BYTES = 4 << 20 };
+enum { STRIPE_BYTES = 1 << 20 };
 
 struct entry {
 	char *name;
