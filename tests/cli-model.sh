@@ -275,6 +275,8 @@ rows = json.load(open(sys.argv[1]))["rows"]
 assert [(r["threads"], r["depth"]) for r in rows] == [(1, 0), (1, 5), (2, 0), (2, 5)]
 assert all(r["prompt_tps"] > 0 and r["decode_tps"] > 0 for r in rows)
 assert all(r["rebuilds"] == 0 for r in rows)
+# f32 or f16 keys and values of so many positions: 1 and 6, with -n 2
+assert [r["kv_bytes"] / rows[0]["kv_bytes"] for r in rows] == [1, 6, 1, 6], rows
 PYTHON
 check "rows of the benchmark" python3 "$dir/bench.py" "$dir/out"
 succeeds "bench as text" bench "$model" --target ref -t 1 -p 4 -n 0 -r 1

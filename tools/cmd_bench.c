@@ -34,6 +34,7 @@ struct row {
 	double prompt_tps, decode_tps;       /* medians; 0: not measured */
 	double prompt_spread, decode_spread; /* (largest - smallest) / median */
 	double host_us;                      /* of a decoded token, outside of compiled code */
+	int64_t kv_bytes;                    /* that a decoded token attends to, in the mean */
 	struct pawl_decoder_stats stats;
 };
 
@@ -100,6 +101,23 @@ time_decode(struct bench *b, int64_t depth, int64_t n, double *out, double *host
 	return status;
 }
 
+/* Bytes of keys and values that a token behind n positions attends to. */
+static int64_t
+attended_bytes(const struct bench *b, int64_t n)
+{
+	const struct pawl_model_source *source = pawl_model_source(b->engine.model);
+	struct pawl_kv_shape shape = *pawl_kv_cache_shape(pawl_decoder_cache(b->engine.decoder));
+
+	if (n <= 0)
+		return 0;
+	shape.max_seq_len = n;
+	shape.rings = (struct pawl_kv_rings){0};
+	if (source->window && n > source->window)
+		shape.rings = (struct pawl_kv_rings){
+			source->window, source->window, source->window_layers};
+	return pawl_kv_shape_bytes(&shape);
+}
+
 /* One round of each kind is not counted: it builds the plans and touches the memory. */
 static enum pawl_status
 measure(struct bench *b, struct row *row, struct pawl_error *err)
@@ -130,6 +148,7 @@ measure(struct bench *b, struct row *row, struct pawl_error *err)
 		row->decode_tps = pawl_median(decode, (int)b->repeats, &row->decode_spread);
 	if (b->n_generate)
 		row->host_us = pawl_median(host, (int)b->repeats, &spread);
+	row->kv_bytes = attended_bytes(b, row->depth + b->n_generate / 2);
 	pawl_decoder_stats(b->engine.decoder, &row->stats);
 	return PAWL_OK;
 }
@@ -162,6 +181,8 @@ add_row(const struct bench *b, struct pawl_json *json, cJSON *array, const struc
 	pawl_json_real(json, object, "decode_tps", row->decode_tps);
 	pawl_json_real(json, object, "decode_spread", row->decode_spread);
 	pawl_json_real(json, object, "host_us", row->host_us);
+	pawl_json_real(json, object, "weight_bytes", (double)row->stats.packed_bytes);
+	pawl_json_real(json, object, "kv_bytes", (double)row->kv_bytes);
 	pawl_json_string(json, object, "target", b->engine.device->api->name);
 	pawl_json_string(json, object, "activations",
 		pawl_precision_name((enum pawl_precision)b->options.precision));
@@ -268,7 +289,8 @@ pawl_cmd_bench(int argc, char **argv)
 		"Measures tokens per second of a prompt and of decoding, each behind `depth`\n"
 		"positions that are there already.  Medians of the rounds after one that is not\n"
 		"counted; +- is half of the range.  host us is what a decoded token costs outside of\n"
-		"compiled code: checks, token data, binding.",
+		"compiled code: checks, token data, binding.  weight_bytes and kv_bytes of JSON are what a\n"
+		"decoded token reads: packed weights, and keys and values in the mean of a round.",
 		options, sizeof(options) / sizeof(options[0]), 1, 1};
 	struct pawl_args args;
 	struct pawl_error err = {0};
