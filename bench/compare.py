@@ -1,136 +1,171 @@
 #!/usr/bin/env python3
 """
-Pawl beside llama.cpp: interleaves `pawl bench` and `llama-bench` on the same file behind an idle
-gate and prints medians and ratios.  bench/peer.sh builds llama-bench.
+Pawl beside its peers on the same file: builds or finds them, waits for an idle machine, measures in
+turns, and prints medians, ratios and shares of memory bandwidth.  bench/performance.sh calls it for
+docs/performance.md shows.
 """
 
 import argparse
+import datetime
+import itertools
 import json
 import os
-import statistics
 import subprocess
 import sys
 
+from engines import Case, LlamaCpp, OpenVino, Pawl, Settings
 from idle_gate import run_alone
+import report
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BENCH = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(BENCH)
 CACHE = os.environ.get("PAWL_CACHE_DIR") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "pawl")
 
 
 def numbers(text):
-    return [int(word) for word in text.split(",")]
+    return [int(word) for word in text.split(",")] if text else []
+
+
+def words(text):
+    return text.split(",")
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", nargs="?",
                         default=os.path.join(CACHE, "SmolLM2-135M-Instruct.Q4_1.gguf"))
-    parser.add_argument("--pawl", default=os.path.join(ROOT, "build", "tools", "pawl"))
-    parser.add_argument("--peer", help="llama-bench; default: what bench/peer.sh builds")
-    parser.add_argument("--activations", choices=("a16", "a8"), default="a16")
-    parser.add_argument("-t", "--threads", type=numbers, default=[1, 2])
-    parser.add_argument("-d", "--depths", type=numbers, default=[0])
-    parser.add_argument("-p", "--prompt", type=int, default=128)
-    parser.add_argument("-n", "--generate", type=int, default=64)
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"), metavar="FOLDER",
+                        help="where Pawl was built (default: build)")
+    parser.add_argument("--activations", type=words, default=["a16"], metavar="A,...",
+                        help="a16, a8 or both")
+    parser.add_argument("-t", "--threads", type=numbers, default=[1, 2], metavar="N,...")
+    parser.add_argument("-d", "--depths", type=numbers, default=[0], metavar="N,...",
+                        help="positions before what is decoded")
+    parser.add_argument("-p", "--prompts", type=numbers, default=[128], metavar="N,...",
+                        help="lengths of prompts; '': none")
+    parser.add_argument("-n", "--generate", type=int, default=64, metavar="N")
     parser.add_argument("-r", "--rounds", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=2,
+                        help="within a process, of which the median counts (default: 2)")
+    parser.add_argument("--batch", type=numbers, default=[], metavar="N,...",
+                        help="sequences decoded together by one thread")
+    parser.add_argument("--busy", action="store_true",
+                        help="decode beside a process that computes without end as well")
+    parser.add_argument("--openvino", action="store_true", help="beside OpenVINO GenAI as well")
+    parser.add_argument("--quantize", type=words, metavar="TYPE,...",
+                        help="the model re-quantized by llama-quantize instead of itself")
     parser.add_argument("--patience", type=int, default=300, metavar="SECONDS",
                         help="how long to wait for an idle machine before a disturbed run")
     parser.add_argument("--at-least", type=float, metavar="RATIO",
                         help="exit with 1 when a ratio is below this")
-    parser.add_argument("--json", metavar="FILE", help="write everything measured")
+    parser.add_argument("--json", metavar="FILE",
+                        help="everything measured, written after every round")
     return parser.parse_args()
 
 
-def sizes(options, threads, depth):
-    return ["-t", str(threads), "-p", str(options.prompt), "-n", str(options.generate),
-            "-d", str(depth)]
+def script(name):
+    """What a script beside this one prints."""
+    return subprocess.run([os.path.join(BENCH, name)], check=True, stdout=subprocess.PIPE,
+                          text=True).stdout.strip()
 
 
-def bench_pawl(options, threads, depth):
-    output, clean = run_alone([options.pawl, "bench", options.model, "--activations",
-                               options.activations, "--json"] + sizes(options, threads, depth),
-                              options.patience)
-    row, = json.loads(output)["rows"]
-    assert row["threads"] == threads and row["depth"] == depth, row
-    return {"prompt": row["prompt_tps"], "decode": row["decode_tps"], "clean": clean}
+def quantized(model, wanted, llama_cpp):
+    """The model in another type, in the cache folder."""
+    stem = os.path.basename(model).rsplit(".", 2)[0]
+    path = os.path.join(CACHE, "%s.%s.gguf" % (stem, wanted))
+    if not os.path.exists(path):
+        subprocess.run([os.path.join(llama_cpp, "llama-quantize"), "--allow-requantize", model,
+                        path + ".part", wanted], check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+        os.replace(path + ".part", path)
+    return path
 
 
-def bench_peer(options, threads, depth):
-    output, clean = run_alone([options.peer, "-m", options.model, "-r", "1", "-o", "json"]
-                              + sizes(options, threads, depth), options.patience)
-    result = {"clean": clean}
-    for row in json.loads(output):
-        assert row["n_threads"] == threads and row["n_depth"] == depth, row
-        result["prompt" if row["n_prompt"] else "decode"] = row["avg_ts"]
-    return result
+def cases_of(options, file, threads):
+    cases = [Case("decode", file, threads, depth) for depth in options.depths]
+    cases += [Case("prompt", file, threads, length) for length in options.prompts]
+    if threads == 1:
+        cases += [Case("batch", file, threads, n) for n in options.batch]
+    if options.busy and threads == max(options.threads):
+        cases.append(Case("busy", file, threads, 0))
+    return cases
 
 
-def measure(options):
-    """{(threads, depth): {"pawl": [sample...], "peer": [sample...]}}, the order alternating."""
-    samples = {}
-    for number in range(options.rounds):
-        for threads in options.threads:
-            for depth in options.depths:
-                cell = samples.setdefault((threads, depth), {"pawl": [], "peer": []})
-                sides = [("pawl", bench_pawl), ("peer", bench_peer)]
-                for side, bench in sides if number % 2 == 0 else reversed(sides):
-                    cell[side].append(bench(options, threads, depth))
-                print("round %d of %d: %d threads, depth %d" %
-                      (number + 1, options.rounds, threads, depth), file=sys.stderr)
+def read_bandwidth(options, file, threads):
+    """Of as much memory as the file has."""
+    megabytes = max(threads, os.path.getsize(file) >> 20)
+    program = os.path.join(options.build, "bench", "read_bandwidth")
+    output, clean = run_alone([program, str(threads), str(megabytes)], options.patience)
+    return {"file": os.path.basename(file), "threads": threads, "gbs": float(output),
+            "clean": clean}
+
+
+def measure_group(engines, cases, number):
+    """One round of the cases of a file and number of threads; engines take turns to be first."""
+    samples = []
+    for case in cases:
+        able = [engine for engine in engines if not engine.whole_groups and engine.can(case)]
+        for engine in able if number % 2 == 0 else reversed(able):
+            samples += engine.measure([case])
+    for engine in engines:
+        able = [case for case in cases if engine.whole_groups and engine.can(case)]
+        if able:
+            samples += engine.measure(able)
     return samples
 
 
-def median(samples, phase):
-    """Over the undisturbed samples; over all of them when there is none."""
-    clean = [sample[phase] for sample in samples if sample["clean"]]
-    return statistics.median(clean or [sample[phase] for sample in samples])
+def command_output(*command):
+    return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True, check=False).stdout.strip()
 
 
-def summarize(samples):
-    rows = []
-    for (threads, depth), cell in samples.items():
-        for phase in ("prompt", "decode"):
-            pawl, peer = median(cell["pawl"], phase), median(cell["peer"], phase)
-            rows.append({"phase": phase, "threads": threads, "depth": depth, "pawl_tps": pawl,
-                         "peer_tps": peer, "ratio": pawl / peer,
-                         "undisturbed": [sum(s["clean"] for s in cell[side])
-                                         for side in ("pawl", "peer")]})
-    return rows
-
-
-def machine():
+def describe(options, engines):
     with open("/proc/cpuinfo", encoding="utf-8") as cpuinfo:
         names = [line.split(":", 1)[1].strip() for line in cpuinfo
                  if line.startswith("model name")]
-    return {"cpu": names[0] if names else "unknown", "cpus": len(os.sched_getaffinity(0))}
+    return {"machine": {"cpu": names[0] if names else "unknown",
+                        "cpus": len(os.sched_getaffinity(0)),
+                        "system": " ".join(os.uname()[0:3:2])},
+            "date": datetime.date.today().isoformat(),
+            "commit": command_output("git", "describe", "--always", "--dirty"),
+            "versions": {engine.name: engine.version() for engine in engines},
+            "generate": options.generate, "command": " ".join(sys.argv[1:])}
 
 
 def main():
     options = arguments()
-    if options.peer is None:
-        options.peer = subprocess.run([os.path.join(ROOT, "bench", "peer.sh")], check=True,
-                                      stdout=subprocess.PIPE, text=True).stdout.strip()
-    plugins = os.path.join(os.path.dirname(os.path.dirname(options.pawl)), "plugins", ".libs")
-    if os.path.isdir(plugins):
-        os.environ.setdefault("PAWL_PLUGIN_PATH", plugins)
-    samples = measure(options)
-    rows = summarize(samples)
-    print("%-7s %7s %6s %12s %12s %7s   undisturbed" %
-          ("phase", "threads", "depth", "pawl tok/s", "peer tok/s", "ratio"))
-    for row in rows:
-        print("%-7s %7d %6d %12.1f %12.1f %7.2f   %d and %d of %d" %
-              (row["phase"], row["threads"], row["depth"], row["pawl_tps"], row["peer_tps"],
-               row["ratio"], *row["undisturbed"], options.rounds))
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as out:
-            json.dump({"machine": machine(), "model": os.path.basename(options.model),
-                       "activations": options.activations, "prompt": options.prompt,
-                       "generate": options.generate, "rows": rows,
-                       "samples": [{"threads": threads, "depth": depth, **cell}
-                                   for (threads, depth), cell in samples.items()]}, out, indent=1)
-            out.write("\n")
-    if options.at_least is not None and min(row["ratio"] for row in rows) < options.at_least:
+    settings = Settings(options.generate, options.repeats, options.patience)
+    plugins = os.path.join(options.build, "plugins", ".libs")
+    os.environ.setdefault("PAWL_PLUGIN_PATH", plugins)
+    llama_cpp = script("peer.sh")
+    files = [options.model]
+    if options.quantize:
+        files = [quantized(options.model, wanted, llama_cpp) for wanted in options.quantize]
+    engines = [Pawl(os.path.join(options.build, "tools", "pawl"), activations, settings)
+               for activations in options.activations]
+    engines.append(LlamaCpp(llama_cpp, settings))
+    refused = {}
+    if options.openvino:
+        openvino = OpenVino(script("openvino.sh"), settings)
+        for file in files:
+            openvino.try_file(file)
+        engines.append(openvino)
+        refused = openvino.refused
+    data = {**describe(options, engines), "rounds": 0, "refused": refused, "bandwidth": [],
+            "samples": []}
+    for number in range(options.rounds):
+        for file, threads in itertools.product(files, options.threads):
+            print("round %d of %d: %s, %d threads" % (number + 1, options.rounds,
+                                                      os.path.basename(file), threads),
+                  file=sys.stderr)
+            data["bandwidth"].append(read_bandwidth(options, file, threads))
+            data["samples"] += measure_group(engines, cases_of(options, file, threads), number)
+        data["rounds"] = number + 1
+        if options.json:
+            report.write_json(options.json, data)
+    print(report.text([data]))
+    if options.at_least is not None and report.least_ratio(data) < options.at_least:
         raise SystemExit("a ratio is below %g" % options.at_least)
 
 

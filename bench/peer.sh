@@ -1,14 +1,18 @@
 #!/bin/sh
-# Builds llama-bench of llama.cpp, as vendored in the source archive of llama-cpp-python, into the
-# cache folder (about five minutes on two cores) and prints its path.
+# Builds the tools of llama.cpp, as vendored in the source archive of llama-cpp-python, into the
+# cache folder (about five minutes on two cores) and prints the folder where they are.
 set -eu
 . "$(dirname "$0")/../tools/setup-lib.sh"
 
 version=0.3.36
 peer=$cache/llama-cpp-python-$version
-program=$peer/build/bin/llama-bench
+tools="llama-bench llama-batched-bench llama-quantize"
 
-if [ ! -x "$program" ]; then
+missing=
+for tool in $tools; do
+  test -x "$peer/build/bin/$tool" || missing=yes
+done
+if [ -n "$missing" ]; then
   install_packages cmake g++ make python3 $(pip_package)
   mkdir -p "$peer"
   if [ ! -d "$peer/source" ]; then
@@ -19,11 +23,11 @@ if [ ! -x "$program" ]; then
     tar -xzf "$peer/llama_cpp_python-$version.tar.gz" -C "$peer/source.part" --strip-components=1
     mv "$peer/source.part" "$peer/source"
   fi
-  say "building llama-bench in $peer/build"
+  say "building llama.cpp in $peer/build"
   logged "$peer/configure.log" "cmake" cmake -S "$peer/source/vendor/llama.cpp" -B "$peer/build" \
     -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF \
     -DLLAMA_BUILD_SERVER=OFF -DLLAMA_BUILD_UI=OFF
-  logged "$peer/make.log" "building llama-bench" nice -n 10 \
-    cmake --build "$peer/build" --target llama-bench -j"$jobs"
+  logged "$peer/make.log" "building llama.cpp" nice -n 10 \
+    cmake --build "$peer/build" --target $tools -j"$jobs"
 fi
-echo "$program"
+echo "$peer/build/bin"

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""
+report.py JSON...: tables in Markdown of what bench/compare.py wrote.  With --update they replace
+those in a document, and --svg draws tokens/s over depth.
+"""
+
+import argparse
+import json
+
+import plot
+from summary import Summary, is_pawl
+
+BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+UNSURE = "~"
+
+
+def write_json(path, data):
+    with open(path, "w", encoding="utf-8") as out:
+        json.dump(data, out, indent=1)
+        out.write("\n")
+
+
+def markdown(head, rows):
+    widths = [max(len(line[i]) for line in [head] + rows) for i in range(len(head))]
+    lines = [head, ["-" * (width - 1) + ":" for width in widths]] + rows
+    return "\n".join("| " + " | ".join(word.rjust(width) for word, width in zip(line, widths))
+                     + " |" for line in lines)
+
+
+def speed(cell):
+    if not cell:
+        return "-"
+    return ("" if cell.sure else UNSURE) + ("%.1f" if cell.tps < 1000 else "%.0f") % cell.tps
+
+
+def times(ratio):
+    return "-" if ratio is None else "%.2f" % ratio
+
+
+def case_words(summary, case):
+    file, threads, n = case
+    return ([file] if len(summary.files) > 1 else []) + [str(threads), str(n)]
+
+
+def case_head(summary, name):
+    return (["file"] if len(summary.files) > 1 else []) + ["threads", name]
+
+
+def speeds_table(summary, kind, name, more_head=(), more=lambda case: []):
+    """Tokens/s of every engine and the ratios; "" when nothing of that kind was measured."""
+    cases = summary.cases(kind)
+    if not cases:
+        return ""
+    engines = summary.engines_of(kind)
+    pairs = [(pawl, peer) for pawl in engines for peer in engines
+             if is_pawl(pawl) and not is_pawl(peer)]
+    head = (case_head(summary, name) + engines
+            + ["%s / %s" % (pawl.split()[1], peer) for pawl, peer in pairs])
+    rows = [case_words(summary, case)
+            + [speed(summary.cell(kind, case, engine)) for engine in engines]
+            + [times(summary.ratio(kind, case, *pair)) for pair in pairs]
+            + more(case) for case in cases]
+    return markdown(head + list(more_head), rows)
+
+
+def decode_more(summary, case):
+    engine = summary.engines[0]
+    cell, gbs = summary.cell("decode", case, engine), summary.decode_gbs(case, engine)
+    return ["%.1f" % gbs, "%.0f %%" % (100 * gbs / summary.bandwidth(*case[:2])),
+            times(summary.attention_share(case, engine)), "%.1f" % cell.more["host_us"]]
+
+
+def decode_table(summary):
+    return speeds_table(summary, "decode", "depth", ["GB/s", "of read", "attention", "host us"],
+                        lambda case: decode_more(summary, case))
+
+
+def of_single(summary, case, engine):
+    """Speed of a batch in multiples of one sequence's."""
+    single = summary.cell("batch", (*case[:2], 1), engine)
+    return times(summary.cell("batch", case, engine).tps / single.tps) if single else "-"
+
+
+def batch_table(summary):
+    engines = summary.engines_of("batch")
+    return speeds_table(summary, "batch", "sequences", [engine + " / its 1" for engine in engines],
+                        lambda case: [of_single(summary, case, engine) for engine in engines])
+
+
+def busy_table(summary):
+    rows = []
+    for file, threads, depth in summary.cases("busy"):
+        for engine in summary.engines:
+            alone = summary.cell("decode", (file, 1, depth), engine)
+            beside = summary.cell("busy", (file, threads, depth), engine)
+            if alone and beside:
+                rows.append([engine, str(threads), speed(alone), speed(beside),
+                             times(beside.tps / alone.tps)])
+    return markdown(["engine", "threads", "1 thread alone", "beside a busy process", "ratio"],
+                    rows) if rows else ""
+
+
+def conditions(data):
+    machine = data["machine"]
+    return ("%s, %d CPUs, %s; %s, commit %s, medians of %d rounds." %
+            (machine["cpu"], machine["cpus"], machine["system"], data["date"], data["commit"],
+             data["rounds"]))
+
+
+def remarks(summary):
+    lines = []
+    for file in summary.files:
+        read = ["%.1f GB/s with %d" % (summary.bandwidth(file, threads), threads)
+                for threads in sorted({row["threads"] for row in summary.data["bandwidth"]})]
+        streamed = max((cell.more["weight_bytes"] for key, cell in summary.cells.items()
+                        if key[1] == file and "weight_bytes" in cell.more), default=0)
+        lines.append("%s: %.1f MB of weights a token; threads read %s." %
+                     (file, 1e-6 * streamed, ", ".join(read)))
+    lines += ["%s: refused by OpenVINO: %s" % row for row in summary.data["refused"].items()]
+    if any(not cell.sure for cell in summary.cells.values()):
+        lines.append("%s: others used the machine in more than half of the rounds." % UNSURE)
+    return "\n".join("- " + line for line in lines)
+
+
+def sections(data):
+    summary = Summary(data)
+    parts = [("Decoded tokens/s", decode_table(summary)),
+             ("Tokens/s of prompts", speeds_table(summary, "prompt", "tokens")),
+             ("Tokens/s of all sequences that are decoded together", batch_table(summary)),
+             ("Decoded tokens/s beside a process that computes without end", busy_table(summary))]
+    return [conditions(data), remarks(summary)] + [title + ":\n\n" + table
+                                                  for title, table in parts if table]
+
+
+def text(runs):
+    """Of the data of some runs."""
+    parts = []
+    for data in runs:
+        names = list(dict.fromkeys(sample["file"] for sample in data["samples"]))
+        parts += ["### " + ", ".join(names)] + sections(data)
+    versions = {name: version for data in runs for name, version in data["versions"].items()}
+    parts.append("Versions: " + "; ".join(dict.fromkeys(versions.values())) + ".")
+    return "\n\n".join(parts)
+
+
+def least_ratio(data):
+    """Of decoding and prompts, beside any peer."""
+    summary = Summary(data)
+    ratios = [summary.ratio(kind, case, pawl, peer) for kind in ("decode", "prompt")
+              for case in summary.cases(kind) for pawl in summary.engines if is_pawl(pawl)
+              for peer in summary.engines if not is_pawl(peer)]
+    return min(ratio for ratio in ratios if ratio is not None)
+
+
+def update(path, figures):
+    with open(path, encoding="utf-8") as document:
+        content = document.read()
+    before, rest = content.split(BEGIN)
+    after = rest.split(END)[1]
+    with open(path, "w", encoding="utf-8") as document:
+        document.write(before + BEGIN + "\n\n" + figures + "\n\n" + END + after)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("json", nargs="+")
+    parser.add_argument("--update", metavar="DOCUMENT", help="put the tables into it")
+    parser.add_argument("--svg", metavar="FILE", help="tokens/s over depth, of the first file")
+    options = parser.parse_args()
+    runs = []
+    for path in options.json:
+        with open(path, encoding="utf-8") as file:
+            runs.append(json.load(file))
+    if options.update:
+        update(options.update, text(runs))
+    else:
+        print(text(runs))
+    if options.svg:
+        with open(options.svg, "w", encoding="utf-8") as out:
+            out.write(plot.depths(Summary(runs[0])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Medians, ratios and shares of bandwidth out of what bench/compare.py measured."""
+
+import collections
+import statistics
+
+# way: the fastest one; sure: at least half of the rounds were undisturbed; more: medians of what
+# else the engine tells.
+Cell = collections.namedtuple("Cell", "tps way sure more")
+
+
+def median(samples, name):
+    """Over the undisturbed samples; over all of them when there is none."""
+    return statistics.median([sample[name] for sample in samples if sample["clean"]]
+                             or [sample[name] for sample in samples])
+
+
+def is_pawl(engine):
+    return engine.startswith("pawl ")
+
+
+class Summary:
+    """Of the data of one run."""
+
+    def __init__(self, data):
+        self.data = data
+        self.engines = list(data["versions"])
+        self.files = list(dict.fromkeys(sample["file"] for sample in data["samples"]))
+        groups = collections.defaultdict(lambda: collections.defaultdict(list))
+        for sample in data["samples"]:
+            key = tuple(sample[name] for name in ("kind", "file", "threads", "n", "engine"))
+            groups[key][sample["way"]].append(sample)
+        self.cells = {key: self.best(ways) for key, ways in groups.items()}
+
+    @staticmethod
+    def best(ways):
+        way = max(ways, key=lambda name: median(ways[name], "tps"))
+        samples = ways[way]
+        sure = 2 * sum(sample["clean"] for sample in samples) >= len(samples)
+        more = {name: median(samples, name) for name in ("host_us", "weight_bytes", "kv_bytes")
+                if name in samples[0]}
+        return Cell(median(samples, "tps"), way, sure, more)
+
+    def cases(self, kind):
+        """[(file, threads, n)...] in the order of files."""
+        found = {key[1:4] for key in self.cells if key[0] == kind}
+        return sorted(found, key=lambda case: (self.files.index(case[0]), *case[1:]))
+
+    def engines_of(self, kind):
+        return [engine for engine in self.engines
+                if any(key[0] == kind and key[4] == engine for key in self.cells)]
+
+    def cell(self, kind, case, engine):
+        return self.cells.get((kind, *case, engine))
+
+    def ratio(self, kind, case, pawl, peer):
+        """None where one was not measured."""
+        ours, theirs = self.cell(kind, case, pawl), self.cell(kind, case, peer)
+        return ours.tps / theirs.tps if ours and theirs else None
+
+    def bandwidth(self, file, threads):
+        """GB/s that so many threads read of as much memory."""
+        found = [row for row in self.data["bandwidth"]
+                 if (row["file"], row["threads"]) == (file, threads)]
+        return median(found, "gbs")
+
+    def decode_gbs(self, case, engine):
+        """GB/s of weights, keys and values that decoding reads."""
+        cell = self.cell("decode", case, engine)
+        return 1e-9 * cell.tps * (cell.more["weight_bytes"] + cell.more["kv_bytes"])
+
+    def attention_share(self, case, engine):
+        """
+        Time that decoding takes longer than on the smallest depth, in multiples of what reading the
+        keys and values takes at full bandwidth; None on that depth.
+        """
+        file, threads, depth = case
+        least = min(n for kind, f, t, n, _ in self.cells if (kind, f, t) == ("decode", *case[:2]))
+        if depth == least:
+            return None
+        cell, base = (self.cell("decode", (file, threads, n), engine) for n in (depth, least))
+        n_bytes = cell.more["kv_bytes"] - base.more["kv_bytes"]
+        return (1 / cell.tps - 1 / base.tps) * 1e9 * self.bandwidth(file, threads) / n_bytes
