@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """
 Pawl beside its peers on the same file: builds or finds them, waits for an idle machine, measures in
-turns, and prints medians, ratios and shares of memory bandwidth.  bench/performance.sh calls it for
-docs/performance.md shows.
+turns, and prints medians, ratios and shares of memory bandwidth.  bench/performance.sh calls it
+for what docs/performance.md shows.
 """
 
 import argparse
