@@ -201,16 +201,34 @@ add_head(const struct pawl_chat *chat, const char *role, struct pawl_text before
 }
 
 static enum pawl_status
+add_newline(const struct pawl_chat *chat, struct pawl_token_list *list, struct pawl_error *err)
+{
+	return pawl_tokenizer_encode(chat->tokenizer, "\n", 1, 0, list, err);
+}
+
+static enum pawl_status
+add_end(const struct pawl_chat *chat, struct pawl_token_list *list, struct pawl_error *err)
+{
+	enum pawl_status status = pawl_token_list_add(list, chat->end, err);
+
+	return status ? status : add_newline(chat, list, err);
+}
+
+static enum pawl_status
 add_message(const struct pawl_chat *chat, const char *role, struct pawl_text before,
 	struct pawl_text content, struct pawl_token_list *list, struct pawl_error *err)
 {
 	enum pawl_status status = add_head(chat, role, before, content, list, err);
 
-	if (!status)
-		status = pawl_token_list_add(list, chat->end, err);
-	if (!status)
-		status = pawl_tokenizer_encode(chat->tokenizer, "\n", 1, 0, list, err);
-	return status;
+	return status ? status : add_end(chat, list, err);
+}
+
+static enum pawl_status
+add_answer_head(const struct pawl_chat *chat, struct pawl_token_list *list, struct pawl_error *err)
+{
+	const struct pawl_text none = {NULL, 0};
+
+	return add_head(chat, forms[chat->form].assistant, none, none, list, err);
 }
 
 static bool
@@ -265,15 +283,21 @@ trimmed(struct pawl_text text)
 }
 
 static enum pawl_status
+add_default_system(
+	const struct pawl_chat *chat, struct pawl_token_list *list, struct pawl_error *err)
+{
+	const struct pawl_text none = {NULL, 0}, text = {chat->system, chat->n_system};
+
+	return add_message(chat, "system", none, text, list, err);
+}
+
+static enum pawl_status
 add_chatml(const struct pawl_chat *chat, const struct pawl_chat_message *messages, size_t n,
 	struct pawl_token_list *list, struct pawl_error *err)
 {
 	const struct pawl_text none = {NULL, 0};
 	enum pawl_status status = PAWL_OK;
 
-	if (chat->system && n && !is_system(&messages[0]))
-		status = add_message(chat, "system", none,
-			(struct pawl_text){chat->system, chat->n_system}, list, err);
 	for (size_t i = 0; i < n && !status; i++)
 		status = add_message(chat, messages[i].role, none, messages[i].content, list, err);
 	return status;
@@ -301,21 +325,65 @@ add_gemma(const struct pawl_chat *chat, const struct pawl_chat_message *messages
 	return status;
 }
 
+static enum pawl_status
+add_messages(const struct pawl_chat *chat, const struct pawl_chat_message *messages, size_t n,
+	struct pawl_token_list *list, struct pawl_error *err)
+{
+	return (chat->form == PAWL_CHAT_GEMMA ? add_gemma : add_chatml)(
+		chat, messages, n, list, err);
+}
+
 enum pawl_status
 pawl_chat_prompt(const struct pawl_chat *chat, const struct pawl_chat_message *messages, size_t n,
 	bool generate, struct pawl_token_list *list, struct pawl_error *err)
 {
 	size_t n_before = list->n;
-	const struct pawl_text none = {NULL, 0};
 	enum pawl_status status = check_messages(chat, messages, n, err);
 
 	if (!status && chat->bos >= 0)
 		status = pawl_token_list_add(list, chat->bos, err);
+	if (!status && chat->system && n && !is_system(&messages[0]))
+		status = add_default_system(chat, list, err);
 	if (!status)
-		status = (chat->form == PAWL_CHAT_GEMMA ? add_gemma : add_chatml)(
-			chat, messages, n, list, err);
+		status = add_messages(chat, messages, n, list, err);
 	if (!status && generate)
-		status = add_head(chat, forms[chat->form].assistant, none, none, list, err);
+		status = add_answer_head(chat, list, err);
+	if (status)
+		list->n = n_before;
+	return status;
+}
+
+/* What follows an end already, if anything, stays as it is. */
+static enum pawl_status
+end_last_message(const struct pawl_chat *chat, struct pawl_token_list *list, struct pawl_error *err)
+{
+	size_t n = list->n;
+
+	while (n && list->ids[n - 1] != chat->begin && list->ids[n - 1] != chat->end)
+		n--;
+	if (!n)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"what it continues has no message of %s; --raw takes the text as it is",
+			forms[chat->form].name);
+	if (list->ids[n - 1] == chat->begin)
+		return add_end(chat, list, err);
+	return n == list->n ? add_newline(chat, list, err) : PAWL_OK;
+}
+
+enum pawl_status
+pawl_chat_continue(const struct pawl_chat *chat, struct pawl_text said,
+	struct pawl_token_list *list, struct pawl_error *err)
+{
+	const struct pawl_chat_message message = {"user", said};
+	size_t n_before = list->n;
+	enum pawl_status status = check_messages(chat, &message, 1, err);
+
+	if (!status)
+		status = end_last_message(chat, list, err);
+	if (!status)
+		status = add_messages(chat, &message, 1, list, err);
+	if (!status)
+		status = add_answer_head(chat, list, err);
 	if (status)
 		list->n = n_before;
 	return status;

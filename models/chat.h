@@ -55,4 +55,13 @@ enum pawl_status pawl_chat_prompt(const struct pawl_chat *chat,
 	const struct pawl_chat_message *messages, size_t n, bool generate,
 	struct pawl_token_list *list, struct pawl_error *err);
 
+/*
+ * Adds to a conversation, whose ids list holds, what the user says next and the head of the answer.
+ * Its last message gets its end first if it has none, as an answer that was cut, or whose end was
+ * not kept.  INVALID_ARGUMENT when no message begins or ends in list, INVALID_TEXT when said is not
+ * UTF-8; a failure leaves the list as it was.
+ */
+enum pawl_status pawl_chat_continue(const struct pawl_chat *chat, struct pawl_text said,
+	struct pawl_token_list *list, struct pawl_error *err);
+
 #endif

@@ -210,7 +210,7 @@ check "it names standard error" grep -aq "pawl run: --save: $work/s is the same 
 "$pawl" run "$work/m.gguf" -p x --target ref --save /dev/fd/1 2>"$dir/err" | cat >"$dir/out"
 check "nor into a pipe" grep -q 'fd/1 is the same file as standard output$' "$dir/err"
 check "which gets nothing" test ! -s "$dir/out"
-for option in --save --restore; do
+for option in --save --restore --reuse; do
   refused 2 "^pawl run: $option: a session is in a file, not in a standard stream" run "$dir/no-model" -p x $option -
 done
 (cd "$work" && "$pawl" run m.gguf -p x -n 2 --raw --target ref --save ./-) >"$dir/out" 2>"$dir/err"

@@ -156,6 +156,59 @@ START_TEST(bad_messages_change_nothing)
 }
 END_TEST
 
+/* Adds text to list as it is. */
+static void
+say(const char *text)
+{
+	ck_assert_int_eq(
+		pawl_tokenizer_encode(tokenizer, text, strlen(text), PAWL_ENCODE_SPECIAL, &list, NULL),
+		PAWL_OK);
+}
+
+#define CONTINUED                                                                                  \
+	"<|im_start|>user\nName three colors.<|im_end|>\n<|im_start|>assistant\nRed and<|im_end|>\n"  \
+	"<|im_start|>user\nand?<|im_end|>\n<|im_start|>assistant\n"
+
+/* Whether the last message was cut, ended, or ended with its newline: the same conversation. */
+START_TEST(a_conversation_goes_on)
+{
+	static const char *const ends[] = {"", "<|im_end|>", "<|im_end|>\n"};
+
+	say("<|im_start|>user\nName three colors.<|im_end|>\n<|im_start|>assistant\nRed and");
+	say(ends[_i]);
+	ck_assert_int_eq(pawl_chat_continue(&chat, text_of("and?"), &list, NULL), PAWL_OK);
+	check_text(CONTINUED);
+}
+END_TEST
+
+START_TEST(what_follows_an_end_stays)
+{
+	say("<|im_start|>user\nHi<|im_end|>\nOh<|endoftext|>");
+	ck_assert_int_eq(pawl_chat_continue(&chat, text_of("and?"), &list, NULL), PAWL_OK);
+	check_text("<|im_start|>user\nHi<|im_end|>\nOh<|endoftext|><|im_start|>user\nand?<|im_end|>\n"
+		   "<|im_start|>assistant\n");
+}
+END_TEST
+
+START_TEST(what_cannot_be_continued_stays)
+{
+	struct pawl_error err = {0};
+
+	ck_assert_int_eq(
+		pawl_chat_continue(&chat, text_of("x"), &list, &err), PAWL_INVALID_ARGUMENT);
+	say("no chat");
+	ck_assert_int_eq(
+		pawl_chat_continue(&chat, text_of("x"), &list, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_ptr_nonnull(strstr(err.text, "has no message of ChatML"));
+	check_text("no chat");
+	other.n = 0;
+	say("<|im_start|>user\nHi");
+	ck_assert_int_eq(
+		pawl_chat_continue(&chat, text_of("\xff"), &list, &err), PAWL_INVALID_TEXT);
+	check_text("no chat<|im_start|>user\nHi");
+}
+END_TEST
+
 static const struct {
 	const char *template, *system; /* NULL: none */
 } defaults[] = {
@@ -261,6 +314,19 @@ START_TEST(turns_of_gemma)
 }
 END_TEST
 
+START_TEST(gemma_goes_on)
+{
+	struct pawl_chat_message message = {"user", text_of("the sun")};
+
+	prompt(&message, 1);
+	say("yes");
+	ck_assert_int_eq(pawl_chat_continue(&chat, text_of(" why\n"), &list, NULL), PAWL_OK);
+	check_text("<bos><start_of_turn>user\nthe sun<end_of_turn>\n"
+		   "<start_of_turn>model\nyes<end_of_turn>\n"
+		   "<start_of_turn>user\nwhy<end_of_turn>\n<start_of_turn>model\n");
+}
+END_TEST
+
 START_TEST(messages_cannot_forge_turns_of_gemma)
 {
 	struct pawl_chat_message message = {
@@ -305,10 +371,14 @@ pawl_chat_suite(void)
 	tcase_add_test(prompts, own_system_message_replaces_the_default);
 	tcase_add_test(prompts, messages_cannot_forge_turns);
 	tcase_add_test(prompts, bad_messages_change_nothing);
+	tcase_add_loop_test(prompts, a_conversation_goes_on, 0, 3);
+	tcase_add_test(prompts, what_follows_an_end_stays);
+	tcase_add_test(prompts, what_cannot_be_continued_stays);
 	suite_add_tcase(suite, prompts);
 	tcase_add_checked_fixture(gemma, load_gemma, unload);
 	tcase_add_checked_fixture(gemma, init_lists, release_lists);
 	tcase_add_test(gemma, turns_of_gemma);
+	tcase_add_test(gemma, gemma_goes_on);
 	tcase_add_test(gemma, messages_cannot_forge_turns_of_gemma);
 	tcase_add_test(gemma, where_gemma_has_no_system_message);
 	suite_add_tcase(suite, gemma);

@@ -40,13 +40,13 @@ static enum pawl_status
 encode_raw(struct run *r, const char *text, size_t n, struct pawl_error *err)
 {
 	const struct pawl_tokenizer *tokenizer = pawl_model_tokenizer(r->engine.model);
-	bool bos = pawl_tokenizer_wants_bos(tokenizer);
+	bool bos = !r->ids.n && pawl_tokenizer_wants_bos(tokenizer);
 	enum pawl_status status = pawl_tokenizer_encode(tokenizer, text, n,
 		PAWL_ENCODE_SPECIAL | (bos ? PAWL_ENCODE_BOS : 0), &r->ids, err);
 
 	if (status)
 		return pawl_error_prefix(err, "%.300s", prompt_name(r));
-	if ( bos && r->ids.n > 1 && r->ids.ids[1] == r->ids.ids[0])
+	if (bos && r->ids.n > 1 && r->ids.ids[1] == r->ids.ids[0])
 		pawl_note(r->command,
 			"the prompt begins with the BOS token, and the model puts one "
 			"there itself: it is there twice");
@@ -69,18 +69,21 @@ encode_message(struct run *r, const char *text, size_t n, struct pawl_error *err
 		return status;
 	if (r->verbose)
 		pawl_note(r->command, "template: %s, from tokenizer.chat_template%s",
-			pawl_chat_form_name(chat.form), chat.system ? ", with its default system message" : "");
-	status = pawl_chat_prompt(&chat, &message, 1, true, &r->ids, err);
+			pawl_chat_form_name(chat.form),
+			chat.system ? ", with its default system message" : "");
+	status = r->ids.n ? pawl_chat_continue(&chat, message.content, &r->ids, err)
+			  : pawl_chat_prompt(&chat, &message, 1, true, &r->ids, err);
 	if (status)
 		pawl_error_prefix(err, "%.300s", prompt_name(r));
 	pawl_chat_release(&chat);
 	return status;
 }
 
+/* Adds the prompt to what a session has. */
 static enum pawl_status
 read_prompt(struct run *r, struct pawl_error *err)
 {
-	size_t n = r->prompt ? strlen(r->prompt) : 0;
+	size_t n = r->prompt ? strlen(r->prompt) : 0, n_before = r->ids.n;
 	char *text = NULL;
 	enum pawl_status status = PAWL_OK;
 
@@ -89,11 +92,28 @@ read_prompt(struct run *r, struct pawl_error *err)
 	if (!status)
 		status = (r->raw ? encode_raw : encode_message)(
 			r, r->prompt ? r->prompt : text, n, err);
-	if (!status && !r->ids.n)
+	if (!status && r->ids.n == n_before)
 		status = pawl_fail(err, PAWL_INVALID_ARGUMENT, "%.300s: the prompt is empty",
 			prompt_name(r));
 	free(text);
 	return status;
+}
+
+static enum pawl_status
+read_ids(struct run *r, struct pawl_error *err)
+{
+	int64_t n_vocab = pawl_model_info(r->engine.model)->n_vocab;
+	enum pawl_status status = pawl_resume_tokens(&r->resume, n_vocab, &r->ids, err);
+
+	if (status)
+		return status;
+	if (r->prompt || r->file)
+		return read_prompt(r, err);
+	return r->ids.n ? PAWL_OK
+			: pawl_fail(err, PAWL_INVALID_FILE,
+				  "--restore: %.300s: a session without tokens, and no prompt is "
+				  "given",
+				  r->resume.restore);
 }
 
 static void
@@ -172,8 +192,8 @@ static enum pawl_status
 open_files(struct run *r, struct pawl_error *err)
 {
 	const struct pawl_inputs read_only = {{r->model, r->file, r->speculate.draft}};
-	const struct pawl_inputs inputs = {
-		{r->model, r->file, r->speculate.draft, r->resume.restore}};
+	const struct pawl_inputs inputs = {{r->model, r->file, r->speculate.draft,
+		r->resume.restore ? r->resume.restore : r->resume.reuse}};
 	enum pawl_status status = pawl_check_environment(&inputs, err);
 
 	if (!status)
@@ -197,15 +217,12 @@ run(struct run *r, struct pawl_progress *progress, struct pawl_error *err)
 	note_unused(r);
 	if (r->verbose)
 		note_model(r);
-	status = r->prompt || r->file ? read_prompt(r, err)
-				      : pawl_resume_prompt(&r->resume,
-						pawl_model_info(r->engine.model)->n_vocab,
-						&r->ids, err);
+	status = read_ids(r, err);
 	if (!status)
 		status = choose_capacity(r, &capacity, err);
 	if (status)
 		return status;
-	r->engine.keeps_all = r->resume.save || r->resume.restore;
+	r->engine.keeps_all = r->resume.save || r->resume.snapshot;
 	r->engine.rollback = pawl_speculate_rollback(&r->speculate);
 	pawl_progress_stage(progress, "preparing", 0, 0);
 	status = pawl_engine_start(&r->engine, capacity, 0, err);
@@ -273,10 +290,15 @@ check_options(
 	if (r->prompt ? r->file != NULL : !r->file && !r->resume.restore)
 		return pawl_usage_error(command, "%s",
 			r->prompt ? "-p and -f exclude each other" : "no prompt given (-p or -f)");
-	if (is_stream(r->resume.restore) || is_stream(r->resume.save))
+	if (r->resume.restore && r->resume.reuse)
+		return pawl_usage_error(command, "--restore and --reuse exclude each other");
+	if (is_stream(r->resume.restore) || is_stream(r->resume.reuse) ||
+		is_stream(r->resume.save))
 		return pawl_usage_error(command,
 			"%s: a session is in a file, not in a standard stream (a file - is ./-)",
-			is_stream(r->resume.restore) ? "--restore" : "--save");
+			is_stream(r->resume.restore) ? "--restore"
+			: is_stream(r->resume.reuse) ? "--reuse"
+						     : "--save");
 	if (r->speculate.draft && r->speculate.lookup)
 		return pawl_usage_error(command, "--draft and --lookup exclude each other");
 	if (!r->speculate.draft && !r->speculate.lookup)
@@ -288,6 +310,20 @@ check_options(
 			"is for draws, and without --temp the likeliest token is taken");
 	return exit_status;
 }
+
+static const char doc[] =
+	"Continues the prompt and prints the text as it comes.  A prompt is a user's\n"
+	"message in the model's chat template unless --raw is given.  What prompt and\n"
+	"answer need must fit in the context; nothing is cut off silently.\n\n"
+	"--save S keeps the text and what was computed for it.  --restore S goes on from\n"
+	"there: without a prompt with the same text, with one by the user's next message\n"
+	"(with --raw, by plain text).  --reuse S takes a whole prompt, as if nothing had\n"
+	"been said, and computes only what S does not begin with.\n\n"
+	"Guessing ahead changes the time that an answer takes and nothing else: guesses\n"
+	"are computed together with the next token, and used where the answer goes so.\n\n"
+	"In the figures, optimizes is the number of plans (the cache, a chunk of the\n"
+	"prompt, a single token, one with guesses), rebinds the runs that a held plan\n"
+	"served with new data.  A draft model's are not in them.";
 
 int
 pawl_cmd_run(int argc, char **argv)
@@ -327,6 +363,7 @@ pawl_cmd_run(int argc, char **argv)
 		PAWL_OPTION_KV(r.options),
 		PAWL_OPTION_CTX(r.options),
 		PAWL_OPTION_RESTORE(r.resume),
+		PAWL_OPTION_REUSE(r.resume),
 		PAWL_OPTION_SAVE(r.resume),
 		PAWL_OPTION_DRAFT(r.speculate),
 		PAWL_OPTION_LOOKUP(r.speculate),
@@ -338,16 +375,8 @@ pawl_cmd_run(int argc, char **argv)
 		{"-v", PAWL_OPTION_ON, &r.verbose, NULL,
 			"say what was made of the model, on standard error", 0, 0},
 	};
-	const struct pawl_command command = {"run", "MODEL",
-		"Continues the prompt and prints the text as it comes.  A prompt is a user's\n"
-		"message in the model's chat template unless --raw is given.  What prompt and\n"
-		"answer need must fit in the context; nothing is cut off silently.\n\n"
-		"Guessing ahead changes the time that an answer takes and nothing else: guesses\n"
-		"are computed together with the next token, and used where the answer goes so.\n\n"
-		"In the figures, optimizes is the number of plans (the cache, a chunk of the\n"
-		"prompt, a single token, one with guesses), rebinds the runs that a held plan\n"
-		"served with new data.  A draft model's are not in them.",
-		options, sizeof(options) / sizeof(options[0]), 1, 1};
+	const struct pawl_command command = {"run", "MODEL", doc, options,
+		sizeof(options) / sizeof(options[0]), 1, 1};
 	struct pawl_args args;
 	int exit_status = pawl_options_parse(&command, argc, argv, &args);
 

@@ -3,6 +3,19 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+static const char *
+session_option(const struct pawl_resume *resume)
+{
+	return resume->restore ? "--restore" : "--reuse";
+}
+
+/* NULL: none. */
+static const char *
+session_path(const struct pawl_resume *resume)
+{
+	return resume->restore ? resume->restore : resume->reuse;
+}
+
 static enum pawl_status
 open_output(
 	struct pawl_resume *resume, const struct pawl_inputs *inputs, struct pawl_error *err)
@@ -22,10 +35,10 @@ pawl_resume_open(
 {
 	enum pawl_status status = resume->save ? open_output(resume, inputs, err) : PAWL_OK;
 
-	if (status || !resume->restore)
+	if (status || !session_path(resume))
 		return status;
-	return pawl_kv_snapshot_open(resume->restore, &resume->snapshot, err)
-		       ? pawl_error_prefix(err, "--restore")
+	return pawl_kv_snapshot_open(session_path(resume), &resume->snapshot, err)
+		       ? pawl_error_prefix(err, "%s", session_option(resume))
 		       : PAWL_OK;
 }
 
@@ -38,17 +51,16 @@ pawl_resume_release(struct pawl_resume *resume)
 }
 
 enum pawl_status
-pawl_resume_prompt(const struct pawl_resume *resume, int64_t n_vocab, struct pawl_token_list *ids,
+pawl_resume_tokens(const struct pawl_resume *resume, int64_t n_vocab, struct pawl_token_list *ids,
 	struct pawl_error *err)
 {
-	int64_t n;
-	const uint32_t *tokens = pawl_kv_snapshot_tokens(resume->snapshot, &n);
 	enum pawl_status status = PAWL_OK;
+	const uint32_t *tokens;
+	int64_t n;
 
-	if (!n)
-		return pawl_fail(err, PAWL_INVALID_FILE,
-			"--restore: %.300s: a session without tokens, and no prompt is given",
-			resume->restore);
+	if (!resume->restore)
+		return PAWL_OK;
+	tokens = pawl_kv_snapshot_tokens(resume->snapshot, &n);
 	for (int64_t i = 0; i < n && !status; i++)
 		status = tokens[i] >= n_vocab
 				 ? pawl_fail(err, PAWL_INVALID_FILE,
@@ -65,6 +77,25 @@ pawl_resume_positions(const struct pawl_resume *resume)
 	return resume->snapshot ? pawl_kv_snapshot_positions(resume->snapshot) : 0;
 }
 
+/* How much of the session the run has now. */
+static void
+note_restored(const struct pawl_resume *resume, const struct pawl_command *command, int64_t common)
+{
+	int64_t n_tokens, n = pawl_kv_snapshot_positions(resume->snapshot);
+
+	pawl_kv_snapshot_tokens(resume->snapshot, &n_tokens);
+	if (resume->restore)
+		pawl_note(command,
+			"--restore: goes on after %" PRId64 " saved tokens, %" PRId64
+			" positions of which are taken over",
+			n_tokens, common);
+	else
+		pawl_note(command,
+			"--reuse: the prompt begins with %" PRId64 " of %" PRId64
+			" saved positions, which are taken over; %" PRId64 " are dropped",
+			common, n, n - common);
+}
+
 enum pawl_status
 pawl_resume_restore(const struct pawl_resume *resume, struct pawl_engine *engine,
 	const struct pawl_token_list *ids, struct pawl_error *err)
@@ -75,13 +106,15 @@ pawl_resume_restore(const struct pawl_resume *resume, struct pawl_engine *engine
 	if (!resume->snapshot)
 		return PAWL_OK;
 	if (pawl_decoder_restore(engine->decoder, resume->snapshot, err))
-		return pawl_error_prefix(err, "--restore: %.300s", resume->restore);
+		return pawl_error_prefix(
+			err, "%s: %.300s", session_option(resume), session_path(resume));
 	tokens = pawl_kv_snapshot_tokens(resume->snapshot, &n);
 	if (most > pawl_kv_snapshot_positions(resume->snapshot))
 		most = pawl_kv_snapshot_positions(resume->snapshot);
 	while (common < most && tokens[common] == (uint32_t)ids->ids[common])
 		common++;
 	pawl_decoder_truncate(engine->decoder, common);
+	note_restored(resume, engine->command, common);
 	return PAWL_OK;
 }
 

@@ -1,4 +1,7 @@
-/* A session in a file: what `pawl run --restore` begins with and `--save` leaves behind. */
+/*
+ * A session in a file: what `pawl run --restore` goes on from, `--reuse` takes the beginning of a
+ * prompt from, and `--save` leaves behind.
+ */
 #ifndef PAWL_TOOLS_RESUME_H
 #define PAWL_TOOLS_RESUME_H
 
@@ -7,7 +10,7 @@
 #include "tools/output.h"
 
 struct pawl_resume {
-	const char *restore, *save; /* paths, NULL: not asked for */
+	const char *restore, *reuse, *save; /* paths, NULL: not asked for; of the first two one */
 	struct pawl_kv_snapshot *snapshot;
 	struct pawl_output output;
 };
@@ -16,15 +19,18 @@ struct pawl_resume {
 /* Rows of an option table; r is a struct pawl_resume. */
 #define PAWL_OPTION_RESTORE(r) \
 	{"--restore", PAWL_OPTION_TEXT, &(r).restore, "FILE", \
-		"a saved session: go on, or begin a prompt with what it has", 0, 0}
+		"a saved session to go on from; a prompt is what comes next in it", 0, 0}
+#define PAWL_OPTION_REUSE(r) \
+	{"--reuse", PAWL_OPTION_TEXT, &(r).reuse, "FILE", \
+		"begin anew; what the prompt and that session begin with is not computed", 0, 0}
 #define PAWL_OPTION_SAVE(r) \
 	{"--save", PAWL_OPTION_TEXT, &(r).save, "FILE", \
 		"save the session when the answer is complete", 0, 0}
 /* clang-format on */
 
 /*
- * Opens the file of --save, then reads and proves that of --restore, as far as they are asked for.
- * inputs are those besides --restore, which may be the same file.  PAWL_INVALID_ARGUMENT, beside
+ * Opens the file of --save, then reads and proves that of --restore or --reuse, as far as they are
+ * asked for.  inputs are those besides these two, which may be the same file as --save.  PAWL_INVALID_ARGUMENT, beside
  * pawl_output_open's, when a standard stream would be mixed with what is saved.
  */
 enum pawl_status pawl_resume_open(struct pawl_resume *resume, const struct pawl_inputs *inputs,
@@ -33,10 +39,10 @@ enum pawl_status pawl_resume_open(struct pawl_resume *resume, const struct pawl_
 void pawl_resume_release(struct pawl_resume *resume);
 
 /*
- * All tokens of the saved session, for a run without a prompt of its own.  PAWL_INVALID_FILE when
- * there are none, or one is not below n_vocab.
+ * Adds all tokens of the session of --restore, if there is one.  PAWL_INVALID_FILE when one is not
+ * below n_vocab.
  */
-enum pawl_status pawl_resume_prompt(const struct pawl_resume *resume, int64_t n_vocab,
+enum pawl_status pawl_resume_tokens(const struct pawl_resume *resume, int64_t n_vocab,
 	struct pawl_token_list *ids, struct pawl_error *err);
 
 /* Positions that restoring needs room for. */
@@ -44,7 +50,7 @@ int64_t pawl_resume_positions(const struct pawl_resume *resume);
 
 /*
  * Fills the decoder with the saved positions whose tokens the prompt begins with, at most all but
- * its last: that one brings the logits.
+ * its last: that one brings the logits.  Says so on stderr.
  */
 enum pawl_status pawl_resume_restore(const struct pawl_resume *resume, struct pawl_engine *engine,
 	const struct pawl_token_list *ids, struct pawl_error *err);
