@@ -31,14 +31,16 @@ check "a raw prompt is another prompt" sh -c '! cmp -s "$1" "$2"' - "$dir/out" "
 cat >"$dir/stats.py" <<'PYTHON'
 import json, sys
 s = json.load(open(sys.argv[1]))
-names = """prompt_tokens restored_tokens generated_tokens tokens prompt_tps decode_tps optimizes rebuilds rebinds
-validity_checks kernel_compiles kernels_read thread_step_backs allocations_per_token bytes_bound_per_token
+names = """prompt_tokens restored_tokens generated_tokens end tokens prompt_tps decode_tps optimizes rebuilds
+rebuild_reasons plan_reuses regrows validity_checks kernel_compiles kernels_read thread_step_backs allocations_per_token bytes_bound_per_token
 proposed_tokens accepted_tokens decode_runs peak_rss_bytes
 first_token_s""".split()
 assert list(s) == names, list(s)
 assert s["generated_tokens"] == len(s["tokens"]) == 12
 assert s["rebuilds"] == 0 and s["allocations_per_token"] == 0 and s["kernel_compiles"] == 0
-assert s["optimizes"] in (2, 3) and s["rebinds"] == s["validity_checks"] >= 11
+assert s["rebuild_reasons"] == {"stale": 0, "refused": 0, "asked": 0} and s["regrows"] == 0
+assert s["end"] == "length"
+assert s["optimizes"] in (2, 3) and s["plan_reuses"] == s["validity_checks"] >= 11
 # ids u32, rope tables of 64 floats each, offset i64
 assert s["bytes_bound_per_token"] == 4 + 2 * 64 * 4 + 8, s["bytes_bound_per_token"]
 assert s["proposed_tokens"] == s["accepted_tokens"] == 0 and s["decode_runs"] == 11
@@ -47,7 +49,7 @@ PYTHON
 check "figures as JSON" python3 "$dir/stats.py" "$dir/s.json"
 tool run "$model" --target ref -p "the other one" -n 12 --ignore-end --stats
 check "--stats keeps the text" cmp "$dir/out" "$dir/text"
-check "a line of figures" grep -q '^pawl run: prompt [0-9]* tokens at [0-9.]*/s, then 12 at [0-9.]*/s; optimizes [23], rebuilds 0, rebinds [0-9]*, allocations per token 0$' "$dir/err"
+check "a line of figures" grep -q '^pawl run: prompt [0-9]* tokens at [0-9.]*/s, then 12 at [0-9.]*/s; optimizes [23], rebuilds 0, plan reuses [0-9]*, allocations per token 0$' "$dir/err"
 tool run "$model" --target ref -p x -n 1 --stats-json "$dir/none/s.json"
 check "figures that cannot be written are a failure" test $status = 1
 check "which is said" grep -q 'none/s.json: No such file' "$dir/err"
@@ -124,8 +126,24 @@ refused 1 '^pawl run: 1[0-9]* positions are needed, the context holds 64' run "$
 refused 1 '^pawl run: 3[0-9]* positions are needed, the context holds 256 (--ctx sets it)' run "$model" --target ref -p "the other one" -n 300
 tool run "$model" --target ref -p "the other one" -n 2 --ctx 512
 check "a context beyond the model's is said" grep -q '^pawl run: --ctx 512 is beyond the 256 positions' "$dir/err"
-succeeds "without -n the context is the bound" run "$model" --target ref -p x --raw --ignore-end --stats-json "$dir/s.json"
+cut() { # END MESSAGE OPTION...
+  wanted=$1 message=$2
+  shift 2
+  tool run "$model" --target ref -p x --raw --stats-json "$dir/s.json" "$@"
+  check "$*: status $status" test $status = 0
+  check "$*: its end" grep -q "\"end\":	\"$wanted\"," "$dir/s.json"
+  printf '%s' "${message:+$message
+}" >"$dir/said"
+  check "$*: what is said" cmp "$dir/said" "$dir/err"
+}
+cut context "pawl run: cut off after 255 tokens: the context of 256 positions is full" --ignore-end
 check "255 tokens fit" grep -q '"generated_tokens":	255,' "$dir/s.json"
+cut context "pawl run: cut off after 63 tokens: the context of 64 positions is full" --ignore-end --ctx 64
+cut length "" --ignore-end -n 63 --ctx 64
+tool run "$model" --target ref -p x --raw --ignore-end --ctx 512
+check "the default of -n is said" grep -qx 'pawl run: cut off after 256 tokens (-n sets how many)' "$dir/err"
+cut eos "" -n 255
+cut eos ""
 
 # what is announced
 tiny extra.gguf extra

@@ -97,6 +97,9 @@ refused 2 '^pawl run: no prompt given' run "$model" --reuse "$dir/kept"
 restores "a prompt that is there" "--reuse: the prompt begins with $((n_prompt - 1)) of $((n_saved - 1)) saved positions, which are taken over; 6 are dropped" \
   --ignore-end -p "the other one" -n 12 --reuse "$dir/kept" --stats-json "$dir/again.json"
 check "is not computed" test "$(figure restored_tokens "$dir/again.json")" = $((n_prompt - 1))
+tool run "$model" --target ref --ignore-end -p "the other one" -n 2 --reuse "$dir/kept" --stats
+check "--stats tells them apart" grep -q "^pawl run: prompt $n_prompt tokens, $((n_prompt - 1)) of them restored, 1 at [0-9.]*/s, then 2 at " "$dir/err"
+run_ref -p "the other one" -n 12 --reuse "$dir/kept"
 check "and gives the same text" cmp "$dir/out" "$dir/text"
 run_ref -p "another beginning" -n 3 --stats-json "$dir/other.json"
 cp "$dir/out" "$dir/other"

@@ -3,6 +3,7 @@
 
 succeeds "help" --help
 check "help names the commands" grep -q '^  pawl detokenize ' "$dir/out"
+check "and the environment, in columns" grep -q '^  PAWL_KERNEL_CACHE  [a-z]' "$dir/out"
 succeeds "version" --version
 check "one line of version" grep -q '^pawl [0-9.]*, build .' "$dir/out"
 

@@ -49,7 +49,7 @@ def check_prompt(checks, name, prompt, n_prompt, optimizes, n_served):
         found = generate(n, *prompt)
         check_figures(checks, what, found, prompt_tokens=n_prompt, generated_tokens=n,
                       optimizes=optimizes, rebuilds=0, validity_checks=n_served + n - 1,
-                      rebinds=n_served + n - 1, allocations_per_token=0,
+                      plan_reuses=n_served + n - 1, allocations_per_token=0,
                       bytes_bound_per_token=BYTES_BOUND)
         checks.that(f"{what}: number of ids", len(found["tokens"]) == n, len(found["tokens"]))
         share = check_memory(checks, what, found, 512)
@@ -81,6 +81,6 @@ if __name__ == "__main__":
     long = cases()[5]
     found = generate(8, "--raw", "-p", long["text"])
     check_figures(checks, long["name"], found, prompt_tokens=len(long["tokens"]), optimizes=3,
-                  rebuilds=0, rebinds=found["validity_checks"])
+                  rebuilds=0, plan_reuses=found["validity_checks"])
     check_lookup(checks)
     checks.end()

@@ -17,7 +17,7 @@ enum { DEFAULT_N = 256 };
 
 struct run {
 	const char *model, *prompt, *file, *stats_json;
-	bool raw, stats, verbose;
+	bool raw, stats, verbose, default_n;
 	struct pawl_engine_options options;
 	struct pawl_generate_options generate;
 	const struct pawl_command *command;
@@ -178,7 +178,8 @@ choose_capacity(struct run *r, int64_t *capacity, struct pawl_error *err)
 
 	if (!r->generate.n) {
 		r->generate.n = DEFAULT_N;
-		if (limit - n_prompt < DEFAULT_N)
+		r->generate.fills_context = limit - n_prompt < DEFAULT_N;
+		if (r->generate.fills_context)
 			r->generate.n = limit > n_prompt ? limit - n_prompt : 1;
 	}
 	n_prompt += r->generate.n;
@@ -244,6 +245,20 @@ run(struct run *r, struct pawl_progress *progress, struct pawl_error *err)
 		      : pawl_resume_save(&r->resume, &r->engine, &r->ids, &r->generation.tokens, err);
 }
 
+/* An answer that nobody asked to be that short. */
+static void
+note_cut(const struct run *r)
+{
+	if (r->generation.end == PAWL_ENDED_BY_CONTEXT)
+		pawl_note(r->command,
+			"cut off after %" PRId64 " tokens: the context of %" PRId64
+			" positions is full",
+			r->generate.n, pawl_decoder_capacity(r->engine.decoder));
+	else if (r->generation.end == PAWL_ENDED_BY_LENGTH && r->default_n)
+		pawl_note(r->command, "cut off after %" PRId64 " tokens (-n sets how many)",
+			r->generate.n);
+}
+
 static int
 run_and_report(struct run *r)
 {
@@ -259,6 +274,8 @@ run_and_report(struct run *r)
 	status = run(r, &progress, &err);
 	pawl_progress_end(&progress);
 	exit_status = status ? pawl_report_error(r->command, &err) : pawl_finish_output(r->command);
+	if (!exit_status)
+		note_cut(r);
 	if (!exit_status && r->stats)
 		pawl_generation_note(&r->engine, &r->generation);
 	if (!exit_status && r->stats_json &&
@@ -314,7 +331,8 @@ check_options(
 static const char doc[] =
 	"Continues the prompt and prints the text as it comes.  A prompt is a user's\n"
 	"message in the model's chat template unless --raw is given.  What prompt and\n"
-	"answer need must fit in the context; nothing is cut off silently.\n\n"
+	"answer need must fit in the context, which has its size from the start; an\n"
+	"answer that is cut off because -n was not given, or not given --ctx, says so.\n\n"
 	"--save S keeps the text and what was computed for it.  --restore S goes on from\n"
 	"there: without a prompt with the same text, with one by the user's next message\n"
 	"(with --raw, by plain text).  --reuse S takes a whole prompt, as if nothing had\n"
@@ -322,8 +340,12 @@ static const char doc[] =
 	"Guessing ahead changes the time that an answer takes and nothing else: guesses\n"
 	"are computed together with the next token, and used where the answer goes so.\n\n"
 	"In the figures, optimizes is the number of plans (the cache, a chunk of the\n"
-	"prompt, a single token, one with guesses), rebinds the runs that a held plan\n"
-	"served with new data.  A draft model's are not in them.";
+	"prompt, a single token, one with guesses), plan reuses the runs that a held plan\n"
+	"served with new data; a draft model's are not in these two.  Allocations are\n"
+	"those of the whole program after the prompt: a draft and plans with guesses are\n"
+	"built then, so that a long answer has fewer a token.  Guesses beyond the end of\n"
+	"the answer count as wrong.  A rate counts what was computed, not what a saved\n"
+	"session had.";
 
 int
 pawl_cmd_run(int argc, char **argv)
@@ -386,6 +408,7 @@ pawl_cmd_run(int argc, char **argv)
 		return exit_status;
 	r.model = args.operands[0];
 	r.command = &command;
+	r.default_n = !r.generate.n;
 	r.generate.sampler.seed = (uint64_t)seed;
 	return run_and_report(&r);
 }

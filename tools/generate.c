@@ -100,6 +100,7 @@ generate(struct pawl_engine *engine, const struct pawl_generate_options *options
 	enum pawl_status status = PAWL_OK;
 	double start = pawl_seconds();
 
+	g->end = options->fills_context ? PAWL_ENDED_BY_CONTEXT : PAWL_ENDED_BY_LENGTH;
 	pawl_utf8_stream_init(&stream);
 	while (!status) {
 		int32_t id;
@@ -111,8 +112,10 @@ generate(struct pawl_engine *engine, const struct pawl_generate_options *options
 			pawl_progress_end(progress);
 			g->first_token_seconds = pawl_seconds() - g->start;
 		}
-		if (!options->ignore_end && pawl_tokenizer_is_eog(tokenizer, id))
+		if (!options->ignore_end && pawl_tokenizer_is_eog(tokenizer, id)) {
+			g->end = PAWL_ENDED_BY_TOKEN;
 			break;
+		}
 		status = pawl_token_list_add(&g->tokens, id, err);
 		if (status)
 			break;
@@ -168,9 +171,9 @@ per_step(uint64_t total, const struct pawl_generation *g)
 	return g->n_steps ? (double)total / (double)g->n_steps : 0;
 }
 
-/* Runs that a held session served with new data. */
+/* Runs of a held plan with new data, in the same cache or another. */
 static uint64_t
-rebinds(const struct pawl_counters *counters)
+reuses(const struct pawl_counters *counters)
 {
 	return counters->verdicts[PAWL_VALID] + counters->rebinds;
 }
@@ -179,18 +182,21 @@ void
 pawl_generation_note(const struct pawl_engine *engine, const struct pawl_generation *g)
 {
 	const struct pawl_counters *counters = &g->stats.counters;
-	char guesses[128] = "";
+	char guesses[128] = "", restored[64] = "";
 
+	if (g->n_restored)
+		snprintf(restored, sizeof(restored), ", %" PRId64 " of them restored, %" PRId64,
+			g->n_restored, g->n_prompt - g->n_restored);
 	if (g->speculation.proposed)
 		snprintf(guesses, sizeof(guesses),
 			"; of %" PRIu64 " guesses %" PRIu64 " right, %" PRIu64 " runs",
 			g->speculation.proposed, g->speculation.accepted, g->speculation.runs);
 	pawl_note(engine->command,
-		"prompt %" PRId64 " tokens at %.1f/s, then %zu at %.1f/s; optimizes %" PRIu64
-		", rebuilds %" PRIu64 ", rebinds %" PRIu64 ", allocations per token %.4g%s",
-		g->n_prompt, per_second(g->n_prompt - g->n_restored, g->prompt_seconds), g->tokens.n,
+		"prompt %" PRId64 " tokens%s at %.1f/s, then %zu at %.1f/s; optimizes %" PRIu64
+		", rebuilds %" PRIu64 ", plan reuses %" PRIu64 ", allocations per token %.4g%s",
+		g->n_prompt, restored, per_second(g->n_prompt - g->n_restored, g->prompt_seconds), g->tokens.n,
 		per_second(g->n_steps, g->decode_seconds), counters->optimizes,
-		pawl_counters_rebuilds(counters), rebinds(counters),
+		pawl_counters_rebuilds(counters), reuses(counters),
 		per_step(g->step_allocations, g), guesses);
 }
 
@@ -201,6 +207,23 @@ peak_rss(void)
 
 	return getrusage(RUSAGE_SELF, &usage) ? 0 : 1024.0 * (double)usage.ru_maxrss;
 }
+
+/* Of the rebuilds: what counters.h says of each. */
+static void
+add_reasons(struct pawl_json *json, cJSON *root, const struct pawl_counters *counters)
+{
+	cJSON *o = pawl_json_object(json, root, "rebuild_reasons");
+
+	for (int i = PAWL_REBUILD_FIRST + 1; i < PAWL_N_REBUILD_REASONS; i++)
+		pawl_json_real(json, o, pawl_rebuild_reason_name((enum pawl_rebuild_reason)i),
+			(double)counters->builds[i]);
+}
+
+static const char *const end_names[] = {
+	[PAWL_ENDED_BY_TOKEN] = "eos",
+	[PAWL_ENDED_BY_LENGTH] = "length",
+	[PAWL_ENDED_BY_CONTEXT] = "context",
+};
 
 enum pawl_status
 pawl_generation_write(
@@ -217,14 +240,18 @@ pawl_generation_write(
 	pawl_json_real(&json, root, "prompt_tokens", (double)g->n_prompt);
 	pawl_json_real(&json, root, "restored_tokens", (double)g->n_restored);
 	pawl_json_real(&json, root, "generated_tokens", (double)g->tokens.n);
+	pawl_json_string(&json, root, "end", end_names[g->end]);
 	tokens = pawl_json_array(&json, root, "tokens");
 	for (size_t i = 0; i < g->tokens.n; i++)
 		pawl_json_number(&json, tokens, NULL, g->tokens.ids[i]);
-	pawl_json_real(&json, root, "prompt_tps", per_second(g->n_prompt - g->n_restored, g->prompt_seconds));
+	pawl_json_real(&json, root, "prompt_tps",
+		per_second(g->n_prompt - g->n_restored, g->prompt_seconds));
 	pawl_json_real(&json, root, "decode_tps", per_second(g->n_steps, g->decode_seconds));
 	pawl_json_real(&json, root, "optimizes", (double)counters->optimizes);
 	pawl_json_real(&json, root, "rebuilds", (double)pawl_counters_rebuilds(counters));
-	pawl_json_real(&json, root, "rebinds", (double)rebinds(counters));
+	add_reasons(&json, root, counters);
+	pawl_json_real(&json, root, "plan_reuses", (double)reuses(counters));
+	pawl_json_real(&json, root, "regrows", (double)counters->regrows);
 	pawl_json_real(&json, root, "validity_checks", (double)counters->validity_checks);
 	pawl_json_real(&json, root, "kernel_compiles", (double)g->stats.kernel_compiles);
 	pawl_json_real(&json, root, "kernels_read", (double)g->stats.kernels_read);

@@ -9,8 +9,17 @@
 #include "tools/progress.h"
 #include "tools/sampler.h"
 
+#include <stdbool.h>
+
+enum pawl_generation_end {
+	PAWL_ENDED_BY_TOKEN, /* one that ends a generation */
+	PAWL_ENDED_BY_LENGTH,
+	PAWL_ENDED_BY_CONTEXT /* as long, and no longer because the context is full */
+};
+
 struct pawl_generate_options {
-	int64_t n;       /* at most so many tokens */
+	int64_t n; /* at most so many tokens */
+	bool fills_context; /* n is what the context has room for */
 	bool ignore_end; /* go on after a token that ends a generation */
 	struct pawl_sampler_options sampler;
 	struct pawl_speculative *speculative; /* on the engine's decoder; NULL: no guesses */
@@ -20,7 +29,8 @@ struct pawl_generation {
 	int64_t n_prompt;
 	int64_t n_restored; /* of the prompt, in the cache already */
 	struct pawl_token_list tokens; /* without the one that ended it */
-	double start;                  /* pawl_seconds() when the command began */
+	enum pawl_generation_end end;
+	double start; /* pawl_seconds() when the command began */
 	double prompt_seconds, decode_seconds; /* without building plans */
 	double first_token_seconds; /* from start */
 	int64_t n_steps;            /* tokens appended after the prompt */
@@ -30,8 +40,9 @@ struct pawl_generation {
 };
 
 /*
- * Appends the prompt, as far as the engine's decoder does not hold it, then one token after the other; each is printed on
- * stdout at once, in whole characters.  progress is ended before the first of them.
+ * Appends the prompt, as far as the engine's decoder does not hold it, then one token after the
+ * other; each is printed on stdout at once, in whole characters.  progress is ended before the
+ * first of them.
  */
 enum pawl_status pawl_generate(struct pawl_engine *engine, const struct pawl_token_list *prompt,
 	const struct pawl_generate_options *options, struct pawl_progress *progress,

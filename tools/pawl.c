@@ -25,7 +25,7 @@ static const struct pawl_command self = {.name = NULL};
 static void
 print_row(const struct pawl_env_info *info)
 {
-	printf("  %-17s%s\n", info->name, info->doc);
+	printf("  %-19s%s\n", info->name, info->doc);
 }
 
 static int
