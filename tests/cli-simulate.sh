@@ -10,7 +10,6 @@ cat >"$requests" <<'LINES'
 {"prompt": "another beginning of it all, somewhere over the rainbow", "n": 30, "priority": "low"}
 {"prompt": "x", "n": 4, "arrival": 3, "priority": "critical", "id": "urgent"}
 {"prompt": "x", "n": 10, "arrival": 3, "temp": 2, "seed": 5, "id": "drawn"}
-{"prompt": "x", "n": 400, "arrival": 3, "id": "never"}
 LINES
 simulate() {
   succeeds "simulate $*" simulate "$model" "$requests" --target ref --ignore-end --block-size 16 "$@"
@@ -22,7 +21,6 @@ check "the pool" grep -q '^step 10: waiting 0, prefilling 0, decoding [0-9]*, ev
 check "one that fits" grep -q '^a  *0  *21  *0  *20  *0 .* length$' "$dir/out"
 check "by its line" grep -q '^line 4  *0  *40  *0  *30 .* length$' "$dir/out"
 check "one that shares" grep -q '^again  *6  *21  *16  *12  *0 .* length$' "$dir/out"
-check "one that never fits" grep -q '^never  *3 .* refused: a prompt of 1 and 400 new tokens do not fit in the 80 positions of a sequence$' "$dir/out"
 check "a summary" grep -q '^evictions 0, restores 0, recomputes 0; optimizes [56], rebuilds 0$' "$dir/out"
 check "texts" grep -q '^== urgent$' "$dir/out"
 
@@ -60,10 +58,9 @@ simulated, run = (json.load(open(path)) for path in sys.argv[1:])
 by_id = {q["id"]: q for q in simulated["requests"]}
 assert by_id["a"]["tokens"] == run["tokens"]
 assert by_id["again"]["tokens"] == run["tokens"][:12] and by_id["again"]["shared_tokens"] == 16
-assert by_id["never"]["end"] == "refused" and "400" in by_id["never"]["reason"]
 assert by_id["urgent"]["admit_step"] == 4 and by_id["urgent"]["queue_steps"] == 0
 assert by_id["line 4"]["first_token_steps"] > 1
-assert all(q["text"] is not None for q in simulated["requests"] if q["end"] != "refused")
+assert all(q["text"] is not None for q in simulated["requests"])
 PYTHON
 simulate --json --every 5
 check "the pool as JSON" python3 - "$dir/out" <<'PYTHON'
@@ -75,6 +72,40 @@ PYTHON
 succeeds "standard input" simulate --help
 "$pawl" simulate "$model" - --target ref --ignore-end --block-size 16 --json <"$requests" >"$dir/second.json" 2>"$dir/err"
 check "the same from standard input" python3 "$dir/same.py" "$dir/first.json" "$dir/second.json"
+
+# One that never fits, by the model or by --blocks: told with that limit, the others go on, and the
+# status is 1.
+{ cat "$requests"; echo '{"prompt": "x", "n": 400, "arrival": 3, "id": "never"}'; } >"$dir/never.jsonl"
+never() { # LIMIT OPTION...
+  limit=$1
+  shift
+  tool simulate "$model" "$dir/never.jsonl" --target ref --ignore-end --block-size 16 "$@"
+  check "a request that never fits $*: status $status" test $status = 1
+  check "with the reason" grep -q "^never  *3 .* refused: a prompt of 1 and 400 new tokens do not fit in the $limit$" "$dir/out"
+  check "a line about it" test "$(cat "$dir/err")" = "pawl simulate: 1 of 6 requests were refused or failed"
+  check "the others go on" test "$(grep -c ' length$' "$dir/out")" = 5
+}
+never "256 positions the model was made for"
+never "256 positions the model was made for" --policy round-robin
+printf '{"prompt": "x", "n": 100}\n{"prompt": "x", "n": 20, "id": "a"}\n' >"$dir/large.jsonl"
+tool simulate "$model" "$dir/large.jsonl" --target ref --ignore-end --block-size 16 --blocks 3
+check "too few blocks: status $status" test $status = 1
+check "too few blocks" grep -q 'refused: a prompt of 1 and 100 new tokens do not fit in the 3 blocks of 16 (--blocks)$' "$dir/out"
+tool simulate "$model" "$dir/never.jsonl" --target ref --ignore-end --block-size 16 --json
+check "in JSON: status $status" test $status = 1
+check "in JSON: the reason" python3 - "$dir/out" <<'PYTHON'
+import json, sys
+never, = (q for q in json.load(open(sys.argv[1]))["requests"] if q["end"] == "refused")
+assert never["id"] == "never" and "256 positions" in never["reason"] and never["tokens"] == []
+PYTHON
+
+# round-robin: the pool is for eight of the longest, or all, so that nobody is evicted
+simulate --policy round-robin --json
+check "room for all" python3 - "$dir/out" <<'PYTHON'
+import json, sys
+s = json.load(open(sys.argv[1]))["summary"]
+assert s["evictions"] == 0 and s["blocks"] == 12, s
+PYTHON
 
 # an answer that ends by itself
 simulate_ending() { tool simulate "$model" "$requests" --target ref --json; }
@@ -122,6 +153,9 @@ bad 'id is not a text' '{"prompt": "x", "n": 1, "id": 4}'
 bad 'id is empty' '{"prompt": "x", "n": 1, "id": ""}'
 bad 'id holds the control character 10' '{"prompt": "x", "n": 1, "id": "a\nb"}'
 bad 'id has 65 bytes, 64 are possible' "{\"prompt\": \"x\", \"n\": 1, \"id\": \"$(printf '%065d' 0)\"}"
+printf '{"prompt": "x", "n": 1, "id": "b"}\n{"prompt": "x", "n": 1, "id": "a"}\n{"prompt": "y", "n": 1, "arrival": 9, "id": "a"}\n' >"$dir/bad.jsonl"
+refused 1 "bad.jsonl:3: the id 'a' is that of line 2 too$" simulate "$model" "$dir/bad.jsonl"
+bad "the id 'line 1' is that of line 1 too" '{"prompt": "x", "n": 1, "id": "line 1"}'
 bad 'id is not UTF-8' "{\"prompt\": \"x\", \"n\": 1, \"id\": \"$(printf '\377')\"}"
 printf '{"prompt": "x", "n": 1}\n{"prompt": "a\0b", "n": 1}\n' >"$dir/bad.jsonl"
 refused 1 'bad.jsonl:2: a zero character at byte 13$' simulate "$model" "$dir/bad.jsonl"

@@ -4,10 +4,31 @@
 #include "tools/progress.h"
 #include "tools/simulate_report.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { DEFAULT_BLOCK = 32, DEFAULT_PREFIXES = 16 };
+
+static const char doc[] =
+	"Serves the requests of a file as a host would, over one pool of cache blocks.\n"
+	"Each line is a JSON object: \"prompt\" and \"n\" (tokens at most), and if wanted\n"
+	"\"arrival\" (the scheduler step before which it comes, not a time, so that a run\n"
+	"can be repeated; default: 0), \"temp\", \"seed\", \"priority\" (low, normal, high,\n"
+	"critical) and \"id\", no two alike.  - is standard input.  A prompt is taken as\n"
+	"it is, without a chat template; control tokens that it spells are these tokens.\n\n"
+	"A step runs one chunk of prompts beside one batch; a prompt takes a run for each\n"
+	"whole chunk, and one for each token that is left.  Of each request: steps and\n"
+	"time in the queue and to the first token, tokens per second from admission on,\n"
+	"how often it was evicted, and how often its cache had to be computed again.\n"
+	"Times include building plans and compiling kernels, which the first requests\n"
+	"wait for.\n\n"
+	"What prompts begin with is shared in whole blocks: a common beginning shorter\n"
+	"than --block-size is computed for each.  Of finished requests the prompts are\n"
+	"kept, not the answers; a prompt that goes on after an answer computes it anew.\n\n"
+	"A request that could never fit is refused, and the others go on.  The exit\n"
+	"status is 1 when one was refused or failed.  --policy round-robin has a pool for\n"
+	"8 of the longest requests, as the default of --max-batch.";
 
 struct simulate {
 	const char *model, *requests;
@@ -76,6 +97,18 @@ simulate(struct simulate *s, struct pawl_error *err)
 }
 
 static int
+report_failures(const struct simulate *s)
+{
+	int64_t n = pawl_simulation_failures(&s->simulation);
+
+	if (!n)
+		return PAWL_EXIT_OK;
+	pawl_note(s->command, "%" PRId64 " of %zu requests were refused or failed", n,
+		s->simulation.n_requests);
+	return PAWL_EXIT_FAILED;
+}
+
+static int
 simulate_and_report(struct simulate *s)
 {
 	struct pawl_error err = {0};
@@ -92,6 +125,8 @@ simulate_and_report(struct simulate *s)
 	status = simulate(s, &err);
 	pawl_progress_end(&s->progress);
 	exit_status = status ? pawl_report_error(s->command, &err) : pawl_finish_output(s->command);
+	if (!exit_status)
+		exit_status = report_failures(s);
 	pawl_simulation_release(&s->simulation);
 	pawl_request_file_release(&s->file);
 	pawl_json_release(&s->out);
@@ -108,7 +143,7 @@ pawl_cmd_simulate(int argc, char **argv)
 	int policy = 1, max_batch = 3, admission = PAWL_ADMIT_OPTIMISTIC;
 	const struct pawl_option options[] = {
 		{"--blocks", PAWL_OPTION_INT, &s.options.n_blocks, "N",
-			"blocks of the pool (default: for a batch of the longest)", 1,
+			"blocks of the pool (default: for --max-batch of the longest requests)", 1,
 			PAWL_MAX_KV_BLOCKS},
 		{"--block-size", PAWL_OPTION_INT, &s.options.block_size, "N",
 			"positions of a block, a multiple of 16 (default: 32)", 16, 65536},
@@ -134,18 +169,8 @@ pawl_cmd_simulate(int argc, char **argv)
 		PAWL_OPTION_ACTIVATIONS(s.engine_options),
 		PAWL_OPTION_KV(s.engine_options),
 	};
-	const struct pawl_command command = {"simulate", "MODEL REQUESTS.jsonl",
-		"Serves the requests of a file as a host would, over one pool of cache blocks.\n"
-		"Each line is a JSON object: \"prompt\" (plain text) and \"n\" (tokens at most),\n"
-		"and if wanted \"arrival\" (the scheduler step before which it comes, not a time,\n"
-		"so that a run can be repeated; default: 0), \"temp\", \"seed\", \"priority\" "
-		"(low,\n"
-		"normal, high, critical) and \"id\".  - is standard input.\n\n"
-		"A step runs one chunk of prompts beside one batch.  Of each request: steps and\n"
-		"time in the queue and to the first token, tokens per second from admission on,\n"
-		"how often it was evicted, and how often its cache had to be computed again.  A\n"
-		"request that could never fit is refused; the others go on.",
-		options, sizeof(options) / sizeof(options[0]), 2, 2};
+	const struct pawl_command command = {"simulate", "MODEL REQUESTS.jsonl", doc, options,
+		sizeof(options) / sizeof(options[0]), 2, 2};
 	struct pawl_args args;
 	int exit_status = pawl_options_parse(&command, argc, argv, &args);
 
@@ -160,7 +185,8 @@ pawl_cmd_simulate(int argc, char **argv)
 	s.model = args.operands[0];
 	s.requests = args.operands[1];
 	s.command = &command;
-	s.options.scheduler.max_batch = policy ? 1 << max_batch : 1;
+	s.options.n_at_once = 1 << max_batch;
+	s.options.scheduler.max_batch = policy ? s.options.n_at_once : 1;
 	s.options.scheduler.admission = (enum pawl_admission)admission;
 	return simulate_and_report(&s);
 }

@@ -253,6 +253,36 @@ by_arrival(const void *a, const void *b)
 	return x->line < y->line ? -1 : 1;
 }
 
+static int
+by_name(const void *a, const void *b)
+{
+	const struct pawl_file_request *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+
+	if (order)
+		return order;
+	return x->line < y->line ? -1 : 1;
+}
+
+/* Of the first line that has a name of another before it.  Sorts the requests by name. */
+static enum pawl_status
+refuse_twins(struct pawl_request_file *file, struct pawl_error *err)
+{
+	const struct pawl_file_request *twin = NULL;
+
+	qsort(file->requests, file->n, sizeof(*file->requests), by_name);
+	for (size_t i = 1; i < file->n; i++) {
+		const struct pawl_file_request *r = &file->requests[i];
+
+		if (!strcmp(r->name, r[-1].name) && (!twin || r->line < twin->line))
+			twin = r;
+	}
+	if (!twin)
+		return PAWL_OK;
+	return pawl_fail(err, PAWL_INVALID_FILE, "%.300s:%d: the id '%s' is that of line %d too",
+		file->name, twin->line, twin->name, twin[-1].line);
+}
+
 enum pawl_status
 pawl_request_file_read(const char *path, struct pawl_request_file *out, struct pawl_error *err)
 {
@@ -272,6 +302,8 @@ pawl_request_file_read(const char *path, struct pawl_request_file *out, struct p
 	else
 		status = pawl_fail(&reason, PAWL_OUT_OF_MEMORY, "no memory for requests");
 	free(text);
+	if (!status)
+		status = refuse_twins(out, &reason);
 	if (status) {
 		pawl_request_file_release(out);
 		return pawl_fail(err, status, "%s", reason.text);

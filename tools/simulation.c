@@ -52,6 +52,29 @@ blocks_of(const struct pawl_simulation *s, const struct pawl_simulated *one)
 	return (n + size - 1) / size;
 }
 
+/*
+ * The scheduler knows only the limit of the tables, which are as wide as the longest of the others.
+ */
+static enum pawl_status
+check_fits(
+	const struct pawl_simulation *s, const struct pawl_simulated *one, struct pawl_error *err)
+{
+	int64_t size = s->options.block_size, needed = blocks_of(s, one);
+	int64_t made_for = pawl_model_info(s->engine->model)->n_ctx / size;
+
+	if (needed > made_for)
+		return pawl_fail(err, PAWL_CAPACITY,
+			"a prompt of %zu and %" PRId64 " new tokens do not fit in the %" PRId64
+			" positions the model was made for",
+			one->prompt.n, one->request->n, made_for * size);
+	if (needed > s->n_blocks)
+		return pawl_fail(err, PAWL_CAPACITY,
+			"a prompt of %zu and %" PRId64 " new tokens do not fit in the %" PRId64
+			" blocks of %" PRId64 " (--blocks)",
+			one->prompt.n, one->request->n, s->n_blocks, size);
+	return PAWL_OK;
+}
+
 static enum pawl_status
 choose_blocks(struct pawl_simulation *s, struct pawl_paged_options *paged, struct pawl_error *err)
 {
@@ -73,11 +96,11 @@ choose_blocks(struct pawl_simulation *s, struct pawl_paged_options *paged, struc
 	}
 	paged->n_blocks = s->options.n_blocks;
 	if (!paged->n_blocks)
-		paged->n_blocks = all < most * s->options.scheduler.max_batch
-					  ? all
-					  : most * s->options.scheduler.max_batch;
+		paged->n_blocks = all < most * s->options.n_at_once ? all
+								    : most * s->options.n_at_once;
 	if (!paged->n_blocks)
 		paged->n_blocks = 1;
+	s->n_blocks = paged->n_blocks;
 	/* No table is wider than the longest request that is not refused. */
 	if (most && most < paged->max_blocks)
 		paged->max_blocks = most;
@@ -191,9 +214,10 @@ submit(struct pawl_simulation *s, struct pawl_simulated *one, struct pawl_error 
 		.sample = one->request->temp > 0 ? draw : NULL,
 		.arg = one,
 	};
-	enum pawl_status status =
-		pawl_scheduler_submit(s->scheduler, &options, &one->id, &one->refusal);
+	enum pawl_status status = check_fits(s, one, &one->refusal);
 
+	if (!status)
+		status = pawl_scheduler_submit(s->scheduler, &options, &one->id, &one->refusal);
 	if (status == PAWL_CAPACITY) /* the others go on */
 		return PAWL_OK;
 	return status ? pawl_fail(err, status, "%.64s: %s", one->request->name, one->refusal.text)
@@ -247,4 +271,16 @@ pawl_simulation_run(struct pawl_simulation *s, struct pawl_error *err)
 			look(s);
 	}
 	return status;
+}
+
+int64_t
+pawl_simulation_failures(const struct pawl_simulation *s)
+{
+	struct pawl_scheduler_stats stats;
+	int64_t n = 0;
+
+	for (size_t i = 0; i < s->n_requests; i++)
+		n += !s->requests[i].id;
+	pawl_scheduler_stats(s->scheduler, &stats);
+	return n + stats.n_finished[PAWL_FINISH_ERROR];
 }

@@ -12,7 +12,8 @@
 #include "tools/sampler.h"
 
 struct pawl_simulation_options {
-	int64_t n_blocks;   /* 0: for max_batch of the longest requests, or for all */
+	int64_t n_blocks;   /* 0: for n_at_once of the longest requests, or for all */
+	int64_t n_at_once;
 	int64_t block_size; /* a multiple of 16 */
 	int64_t chunk;      /* 0: the runtime's choice */
 	struct pawl_scheduler_options scheduler; /* max_prefixes: at most the blocks there are */
@@ -36,6 +37,7 @@ struct pawl_simulated {
 struct pawl_simulation {
 	struct pawl_simulation_options options;
 	struct pawl_engine *engine;
+	int64_t n_blocks; /* of the pool */
 	struct pawl_paged_decoder *decoder;
 	struct pawl_scheduler *scheduler;
 	struct pawl_simulated *requests; /* in the order of arrival */
@@ -55,5 +57,8 @@ enum pawl_status pawl_simulation_init(struct pawl_simulation *simulation,
 void pawl_simulation_release(struct pawl_simulation *simulation);
 
 enum pawl_status pawl_simulation_run(struct pawl_simulation *simulation, struct pawl_error *err);
+
+/* Requests that were refused or ended with an error, once it ran. */
+int64_t pawl_simulation_failures(const struct pawl_simulation *simulation);
 
 #endif
