@@ -55,7 +55,22 @@ check "of the cache" grep -q '^ *[1-9][0-9]*  cache$' "$dir/out"
 total=$(sed -n 's/^ *\([0-9]*\)  in all$/\1/p' "$dir/out")
 check "in all" test "$(awk '/  / && !/in all/ && $1 ~ /^[0-9]+$/ {n += $1} END {print n}' "$dir/out")" = "$total"
 succeeds "as JSON" plan "$model" --memory --json --threads 1 --target ref
+check "no compiler for ref" grep -q '"compiler":	"0"' "$dir/out"
 check "the same sum" grep -q "\"total\":	\"$total\"" "$dir/out"
+check "nor in the table" sh -c '! "$1" plan "$2" --memory --target ref | grep -q compiled' - "$pawl" "$model"
+if [ -f "$top_builddir/plugins/.libs/target_cpu.so" ] && [ -f "$top_builddir/plugins/.libs/cpu_compiler.so" ]; then
+  succeeds "memory on cpu" plan "$model" --memory --threads 1 --target cpu
+  check "of the compiler" grep -q '^and about 72 MB when kernels are compiled' "$dir/out"
+  succeeds "on cpu as JSON" plan "$model" --memory --json --threads 1 --target cpu
+  check "the compiler is not in the sum" python3 - "$dir/out" <<'PYTHON'
+import json, sys
+f = {k: int(v) for k, v in json.load(open(sys.argv[1])).items()}
+parts = "weights mapped kv scratch data code".split()
+assert f["total"] == sum(f[p] for p in parts) and f["compiler"] == 72500000, f
+PYTHON
+else
+  skip "the CPU target is not built"
+fi
 refused 2 '\-\-seq is not for --memory' plan "$model" --memory --seq 4
 refused 2 '\-\-threads is for --memory' plan "$model" --threads 2
 refused 2 '\-\-memory is for models' plan "$graph" --memory

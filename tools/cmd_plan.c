@@ -123,8 +123,9 @@ pawl_cmd_plan(int argc, char **argv)
 	};
 	const struct pawl_command command = {"plan", "MODEL|FILE.pawl",
 		"Shows the held plan of a step of a model, or of a graph in text form; or the\n"
-		"memory that running a model will take.  --memory, --seq, --logits, --ctx and\n"
-		"--kv are for models, --threads is for --memory.",
+		"memory that running a model will take: contiguous, without a draft model, whose\n"
+		"own forecast is to be added, and not in a pool of simulate.  --memory, --seq,\n"
+		"--logits, --ctx and --kv are for models, --threads is for --memory.",
 		options, sizeof(options) / sizeof(options[0]), 1, 1};
 	struct pawl_args args;
 	struct pawl_plan *own = NULL;

@@ -30,8 +30,9 @@ struct pawl_resume {
 
 /*
  * Opens the file of --save, then reads and proves that of --restore or --reuse, as far as they are
- * asked for.  inputs are those besides these two, which may be the same file as --save.  PAWL_INVALID_ARGUMENT, beside
- * pawl_output_open's, when a standard stream would be mixed with what is saved.
+ * asked for.  inputs are those besides these two, which may be the same file as --save.
+ * PAWL_INVALID_ARGUMENT, beside pawl_output_open's, when a standard stream would be mixed with what
+ * is saved.
  */
 enum pawl_status pawl_resume_open(struct pawl_resume *resume, const struct pawl_inputs *inputs,
 	struct pawl_error *err);
