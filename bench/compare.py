@@ -55,7 +55,7 @@ def arguments():
     parser.add_argument("--openvino", action="store_true", help="beside OpenVINO GenAI as well")
     parser.add_argument("--quantize", type=words, metavar="TYPE,...",
                         help="the model re-quantized by llama-quantize instead of itself")
-    parser.add_argument("--patience", type=int, default=300, metavar="SECONDS",
+    parser.add_argument("--patience", type=int, default=60, metavar="SECONDS",
                         help="how long to wait for an idle machine before a disturbed run")
     parser.add_argument("--at-least", type=float, metavar="RATIO",
                         help="exit with 1 when a ratio is below this")
@@ -120,6 +120,13 @@ def command_output(*command):
                           text=True, check=False).stdout.strip()
 
 
+def commit():
+    """Marked when sources differ from it; the document that is measured for does not count."""
+    changes = command_output("git", "status", "--porcelain", "--untracked-files=no", "--", ".",
+                             ":!docs")
+    return command_output("git", "describe", "--always") + ("-dirty" if changes else "")
+
+
 def describe(options, engines):
     with open("/proc/cpuinfo", encoding="utf-8") as cpuinfo:
         names = [line.split(":", 1)[1].strip() for line in cpuinfo
@@ -128,7 +135,7 @@ def describe(options, engines):
                         "cpus": len(os.sched_getaffinity(0)),
                         "system": " ".join(os.uname()[0:3:2])},
             "date": datetime.date.today().isoformat(),
-            "commit": command_output("git", "describe", "--always", "--dirty"),
+            "commit": commit(),
             "versions": {engine.name: engine.version() for engine in engines},
             "generate": options.generate, "command": " ".join(sys.argv[1:])}
 

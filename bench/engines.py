@@ -130,23 +130,22 @@ class OpenVino:
     def __init__(self, python, settings):
         self.python, self.settings = python, settings
         self.refused = {}  # base name of a file: what it said
-        self.told_version = "unknown"
 
     def version(self):
-        return "OpenVINO GenAI " + self.told_version
+        code = "import openvino_genai; print('OpenVINO GenAI', openvino_genai.__version__)"
+        return subprocess.run([self.python, "-c", code], stdout=subprocess.PIPE, text=True,
+                              check=True).stdout.strip()
 
     def command(self, file, threads, cases):
         return [self.python, os.path.join(FOLDER, "openvino_bench.py"), file, threads,
                 json.dumps(cases)]
 
     def try_file(self, file):
-        """Whether it reads that file."""
+        """Remembers whether it refuses that file."""
         run = subprocess.run([str(word) for word in self.command(file, 1, [])], text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         if run.returncode:
             self.refused[os.path.basename(file)] = run.stderr.strip().split("\n")[-1]
-        else:
-            self.told_version = json.loads(run.stdout)["version"]
 
     def can(self, case):
         return (case.kind in ("decode", "prompt")
@@ -157,5 +156,5 @@ class OpenVino:
                  for case in cases]
         output, clean = run_case(cases[0], self.settings,
                                  self.command(cases[0].file, cases[0].threads, asked))
-        rows = json.loads(output)["rows"]
-        return [sample(case, self.name, row["tps"], clean) for case, row in zip(cases, rows)]
+        return [sample(case, self.name, tps, clean)
+                for case, tps in zip(cases, json.loads(output))]

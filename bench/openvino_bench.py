@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """
-openvino_bench.py MODEL THREADS CASES: what OpenVINO GenAI makes of a GGUF file, as JSON.  CASES is
-a JSON list of [kind, n, generate, repeats]: "prompt" of n tokens, or "decode" of `generate` tokens
-behind n.  Prompts are random: it keeps the ones that it has seen.
+openvino_bench.py MODEL THREADS CASES: tokens/s of OpenVINO GenAI on a GGUF file for each case, a
+JSON list.  CASES is one of [kind, n, generate, repeats]: "prompt" of n tokens, or "decode" of
+`generate` tokens behind n.  Prompts are random: it keeps the ones that it has seen.
 """
 
 import json
@@ -30,7 +30,6 @@ def generate(pipeline, n_prompt, n_generate):
 
 
 def measure(pipeline, kind, n, n_generate):
-    """Tokens per second."""
     if kind == "prompt":
         return 1000 * n / generate(pipeline, n, 1).get_ttft().mean
     return 1000 / generate(pipeline, max(n, MIN_PROMPT), n_generate + 1).get_tpot().mean
@@ -40,11 +39,9 @@ def main():
     model, threads, cases = sys.argv[1:]
     pipeline = openvino_genai.LLMPipeline(model, "CPU", INFERENCE_NUM_THREADS=int(threads))
     generate(pipeline, 16, 8)
-    rows = []
-    for kind, n, n_generate, repeats in json.loads(cases):
-        tps = [measure(pipeline, kind, n, n_generate) for _ in range(repeats)]
-        rows.append({"kind": kind, "n": n, "tps": statistics.median(tps)})
-    json.dump({"version": openvino_genai.__version__, "rows": rows}, sys.stdout)
+    speeds = [statistics.median([measure(pipeline, kind, n, n_generate) for _ in range(repeats)])
+              for kind, n, n_generate, repeats in json.loads(cases)]
+    json.dump(speeds, sys.stdout)
 
 
 if __name__ == "__main__":
