@@ -68,8 +68,10 @@ class Differences:
 
     def __init__(self):
         self.most, self.mean, self.divergence, self.lost, self.n = [], [], [], [], 0
+        self.surprise = []  # by how much less likely the next token is
 
-    def add(self, exact, other):
+    def add(self, exact, other, following):
+        """following: the next tokens, for as many of the rows as there are."""
         d = np.abs(other - exact)
         p, q = log_p(exact), log_p(other)
         top = exact.argmax(axis=1)
@@ -78,19 +80,26 @@ class Differences:
         self.mean.extend(d.mean(axis=1))
         self.divergence.extend((np.exp(p) * (p - q)).sum(axis=1))
         self.lost.extend((first - second)[other.argmax(axis=1) != top])
+        rows = np.arange(len(following))
+        self.surprise.extend(p[rows, following] - q[rows, following])
         self.n += len(exact)
 
     def __add__(self, other):
         both = Differences()
-        for name in "most", "mean", "divergence", "lost", "n":
+        for name in "most", "mean", "divergence", "lost", "n", "surprise":
             setattr(both, name, getattr(self, name) + getattr(other, name))
         return both
+
+    def perplexity(self):
+        """The part of the exact one by which it is larger."""
+        return math.expm1(np.mean(self.surprise))
 
     def text(self):
         return (f"{self.n} positions, logit differences: largest {max(self.most):.4g}, mean "
                 f"{np.mean(self.mean):.3g}; divergence: mean {np.mean(self.divergence):.3g}, "
-                f"largest {max(self.divergence):.3g}; {len(self.lost)} likeliest tokens differ, "
-                f"the largest margin among them {max(self.lost, default=0):.3g}")
+                f"largest {max(self.divergence):.3g}; perplexity off by "
+                f"{self.perplexity():+.2g}; {len(self.lost)} likeliest tokens differ, the largest "
+                f"margin among them {max(self.lost, default=0):.3g}")
 
 
 def compare(exact, tokens, *options):
@@ -98,7 +107,8 @@ def compare(exact, tokens, *options):
     states = exact.states(tokens)
     differences = Differences()
     for i in range(0, len(tokens), ROWS):
-        differences.add(exact.logits(states[i:i + ROWS]), rows[i:i + ROWS].astype(np.float64))
+        differences.add(exact.logits(states[i:i + ROWS]), rows[i:i + ROWS].astype(np.float64),
+                        tokens[i + 1:i + 1 + ROWS])
     return differences
 
 
@@ -113,8 +123,9 @@ def check(checks, exact, some, what, options, limits):
         checks.that(f"{what}: {case['name']}: the reference's token",
                     max(d.lost, default=0) <= limits["margin"], max(d.lost, default=0))
         total += d
+    checks.at_most(f"{what}: perplexity beside float64", abs(total.perplexity()),
+                   limits["perplexity"])
     print(f"{what}: {total.text()}")
-    return total
 
 
 if __name__ == "__main__":
@@ -123,7 +134,8 @@ if __name__ == "__main__":
     all_cases, short = ([case for case in cases() if len(case["tokens"]) <= longest]
                         for longest in LONGEST)
     checks.that("there are cases", len(all_cases) >= 5 and short, len(all_cases))
-    check(checks, exact, all_cases, "a16", [], {"logit": 0.15, "divergence": 5e-6, "margin": 0.1})
+    check(checks, exact, all_cases, "a16", [],
+          {"logit": 0.15, "divergence": 5e-6, "margin": 0.1, "perplexity": 1e-3})
     check(checks, exact, short, "exact", ["--exact"],
-          {"logit": 2e-3, "divergence": 1e-9, "margin": 0.005})
+          {"logit": 2e-3, "divergence": 1e-9, "margin": 0.005, "perplexity": 1e-5})
     checks.end()
