@@ -6,7 +6,7 @@ set -eu
 
 version=0.3.36
 peer=$cache/llama-cpp-python-$version
-tools="llama-bench llama-batched-bench llama-quantize"
+tools="llama-bench llama-batched-bench llama-perplexity llama-quantize"
 
 missing=
 for tool in $tools; do
