@@ -24,9 +24,10 @@
 struct pawl_decoder;
 
 struct pawl_decoder_options {
-	int64_t capacity;         /* positions */
-	enum pawl_dtype kv_dtype; /* f16, bf16, f32 or q8_0 */
-	enum pawl_precision precision;
+	int64_t capacity; /* positions, rounded up to a multiple of 16 */
+	/* f32, which is 0, f16, bf16 or q8_0; f16 halves the memory and is what the tool takes. */
+	enum pawl_dtype kv_dtype;
+	enum pawl_precision precision; /* 0: a16 */
 	int n_threads;                 /* 0: pawl_default_threads */
 	int64_t prefill_chunk;         /* 0: PAWL_PREFILL_CHUNK */
 	/*
@@ -103,7 +104,8 @@ enum pawl_status pawl_decoder_save(const struct pawl_decoder *decoder, const uin
 enum pawl_status pawl_decoder_restore(struct pawl_decoder *decoder,
 	const struct pawl_kv_snapshot *snapshot, struct pawl_error *err);
 /*
- * Forgets what lies at n and beyond; plans and storages stay.  With rings, further back than they hold
+ * Forgets what lies at n and beyond; plans and storages stay.  An n below 0 or not below the length
+ * changes nothing.  With rings, further back than they hold
  * is all (pawl_kv_cache_truncate_to).
  */
 void pawl_decoder_truncate(struct pawl_decoder *decoder, int64_t n);

@@ -76,7 +76,7 @@ mark(const struct pawl_kv_session *session, const int64_t *slots, int64_t n, boo
 				"slot %" PRId64 " is named twice", slot);
 		if (session->blocks[slot] == PAWL_KV_EXTERNALIZED)
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-				"slot %" PRId64 " of session %" PRIu64 " is externalized already",
+				"slot %" PRId64 " of session %" PRIu64 " is evicted already",
 				slot, session->id);
 		is_marked[slot] = true;
 	}

@@ -182,8 +182,8 @@ struct pawl_kv_handle_info {
 
 /*
  * Slots whose block has one owner are externalized and their blocks freed; others stay and are
- * counted as still shared.  Copy the bytes before (of slots whose block has one owner).  Always
- * gives a handle, which lives until it is restored or its session closes.  fidelity says whether
+ * counted as still shared, even if all their owners are evicted in turn.  Copy the bytes before (of
+ * slots whose block has one owner).  Always gives a handle, of no slots when nothing was freed, which lives until it is restored or its session closes.  fidelity says whether
  * the bytes are kept or are to be computed anew, and is only recorded.  A slot that is out of
  * range, named twice or already externalized is an error.
  */

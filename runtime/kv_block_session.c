@@ -47,8 +47,9 @@ pawl_kv_session_check_resident(
 	for (int64_t i = from; i < to; i++)
 		if (session->blocks[i] == PAWL_KV_EXTERNALIZED)
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-				"slot %" PRId64 " of session %" PRIu64 " is externalized", i,
-				session->id);
+				"slot %" PRId64 " of session %" PRIu64
+				" is evicted: restore its handle first",
+				i, session->id);
 	return PAWL_OK;
 }
 

@@ -135,7 +135,8 @@ enum pawl_status pawl_kv_cache_own(struct pawl_kv_cache *cache, struct pawl_erro
 void pawl_kv_cache_clear(struct pawl_kv_cache *cache);
 
 /*
- * The rollback: forgets what lies at n and beyond.  Storages and allocation id stay; versions are
+ * The rollback: forgets what lies at n and beyond; an n below 0 or not below the length changes
+ * nothing.  Storages and allocation id stay; versions are
  * stepped when something was cut, since the same positions will get other content.  With rings, a
  * length other than 0 and below pawl_kv_cache_least_len is one that was overwritten: all is forgotten.
  */

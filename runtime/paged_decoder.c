@@ -5,6 +5,7 @@
 #include "runtime/paged_parts.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static enum pawl_status
@@ -170,6 +171,23 @@ struct lot {
 };
 
 static enum pawl_status
+refuse(const struct pawl_paged_decoder *d, const struct lot *lot, int64_t need,
+	struct pawl_error *err)
+{
+	char copy[80] = "";
+
+	for (int64_t i = 0; i < lot->n && !*copy; i++)
+		if (pawl_kv_block_pool_tail_is_shared(d->pool, lot->sessions[i]))
+			snprintf(copy, sizeof(copy),
+				", one to copy the last block of session %" PRIu64
+				", which is shared",
+				lot->sessions[i].value);
+	return pawl_fail(err, PAWL_CAPACITY,
+		"%" PRId64 " blocks are needed%s, %" PRId64 " of %" PRId64 " are free", need, copy,
+		pawl_kv_block_pool_free_blocks(d->pool), d->options.n_blocks);
+}
+
+static enum pawl_status
 check_room(struct pawl_paged_decoder *d, struct lot *lot, struct pawl_error *err)
 {
 	int64_t most = d->options.max_blocks * d->options.block_size, need;
@@ -189,11 +207,8 @@ check_room(struct pawl_paged_decoder *d, struct lot *lot, struct pawl_error *err
 				" holds %" PRId64 " of %" PRId64,
 				lot->each, lot->sessions[i].value, lot->before[i], most);
 	}
-	if (need > pawl_kv_block_pool_free_blocks(d->pool))
-		return pawl_fail(err, PAWL_CAPACITY,
-			"%" PRId64 " blocks are needed, %" PRId64 " of %" PRId64 " are free", need,
-			pawl_kv_block_pool_free_blocks(d->pool), d->options.n_blocks);
-	return PAWL_OK;
+	return need > pawl_kv_block_pool_free_blocks(d->pool) ? refuse(d, lot, need, err)
+							      : PAWL_OK;
 }
 
 /* A tail that others have too gets a copy, to be written to. */

@@ -33,8 +33,8 @@ struct pawl_paged_options {
 	int64_t n_blocks;
 	int64_t block_size; /* positions, a multiple of 16 */
 	int64_t max_blocks; /* of one sequence; at most n_blocks */
-	enum pawl_dtype kv_dtype;
-	enum pawl_precision precision;
+	enum pawl_dtype kv_dtype; /* as in runtime/decoder.h; 0 is f32, twice the memory of f16 */
+	enum pawl_precision precision; /* 0: a16 */
 	int n_threads;         /* 0: pawl_default_threads */
 	int64_t prefill_chunk; /* 0: PAWL_PREFILL_CHUNK */
 	enum pawl_paged_policy policy;
@@ -56,8 +56,11 @@ const struct pawl_paged_options *pawl_paged_decoder_options(
 	const struct pawl_paged_decoder *decoder);
 
 /*
- * For what moves no bytes: lengths, sharing (splice, prefixes), truncate.  Not for append, eviction,
- * restoring and copies, nor to close a session that has evicted blocks.
+ * For what moves no bytes: lengths, sharing (fork, splice, prefixes), truncate.  Not for append,
+ * eviction, restoring and copies, nor to close a session that has evicted blocks.
+ *
+ * pawl_kv_block_pool_fork is how a sequence branches; it takes no block.  The run of whichever of the
+ * two writes first copies their last block if that is partly filled, and needs a block more for it.
  */
 struct pawl_kv_block_pool *pawl_paged_decoder_pool(struct pawl_paged_decoder *decoder);
 /* The cache that holds the blocks. */
@@ -79,8 +82,9 @@ struct pawl_paged_row {
 /*
  * One token for each of 1 <= n <= PAWL_MAX_BATCH different sequences.  *logits: [n][n_vocab] in the
  * order of the rows, valid until the next call.  PAWL_CAPACITY before anything changes when the pool
- * has too few blocks (naming need and have) or a sequence would be too long; PAWL_INVALID_ARGUMENT
- * for an id that the model does not have, a sequence named twice, not open or not resident.
+ * has too few blocks (naming need, have and a sequence that must copy a shared one) or a sequence
+ * would be too long; PAWL_INVALID_ARGUMENT for an id that the model does not have, a sequence named
+ * twice, not open or evicted.
  */
 enum pawl_status pawl_paged_decoder_step(struct pawl_paged_decoder *decoder,
 	const struct pawl_paged_row *rows, int64_t n, const float **logits, struct pawl_error *err);
@@ -116,11 +120,19 @@ int64_t pawl_paged_decoder_n_vocab(const struct pawl_paged_decoder *decoder);
 /*
  * Takes the blocks of a sequence that nobody else owns out of the pool and keeps their bytes;
  * report as of pawl_kv_block_pool_evict.  PAWL_OUT_OF_MEMORY before anything changes.
+ *
+ * Shared blocks stay, whether or not their other owners are evicted too: of two forks that share all
+ * they have, evicting both frees nothing (n_freed 0), and both may still be run.  To get such
+ * blocks back close all but one of the sequences and evict that, keeping the tokens of the others to
+ * prefill them again; prefixes that hold them must be released.
  */
 enum pawl_status pawl_paged_decoder_evict(struct pawl_paged_decoder *decoder,
 	struct pawl_kv_session_id session, struct pawl_kv_evict_report *report,
 	struct pawl_error *err);
-/* Puts them back, bit for bit.  PAWL_CAPACITY keeps the handle and the bytes. */
+/*
+ * Puts them back, bit for bit; until then the sequence is refused by every run if anything was freed.
+ * PAWL_CAPACITY keeps the handle and the bytes.
+ */
 enum pawl_status pawl_paged_decoder_restore(struct pawl_paged_decoder *decoder,
 	struct pawl_kv_handle_id handle, struct pawl_error *err);
 /* Bytes kept outside of the pool. */

@@ -319,6 +319,7 @@ START_TEST(evicted_and_restored_is_never_evicted)
 	row = (struct pawl_paged_row){sessions[1], 3};
 	ck_assert_int_eq(pawl_paged_decoder_step(decoder, &row, 1, &logits, &err),
 		PAWL_INVALID_ARGUMENT);
+	ck_assert_str_eq(strstr(err.text, "is evicted"), "is evicted: restore its handle first");
 	ck_assert_uint_eq(pawl_kv_block_pool_digest(pool), digest);
 	/* Its blocks are used by others until there is no room to come back. */
 	for (int i = 0; i < 3; i++) {
@@ -446,6 +447,47 @@ START_TEST(refusals_change_nothing)
 	rows[0] = (struct pawl_paged_row){c, 1};
 	rows[1] = (struct pawl_paged_row){d, 1};
 	check_refused(PAWL_CAPACITY, rows, 2, "2 blocks are needed, 1 of 12 are free");
+}
+END_TEST
+
+START_TEST(forks_that_share_all_they_have)
+{
+	struct pawl_kv_block_pool *pool = pawl_paged_decoder_pool(decoder);
+	struct pawl_kv_session_id forks[2] = {open_sequence()}, other = open_sequence();
+	struct pawl_kv_evict_report report;
+	char text[128];
+
+	prefill(forks[0], 0, 40);
+	ck_assert_int_eq(pawl_kv_block_pool_fork(pool, forks[0], &forks[1], &err), PAWL_OK);
+	/* Evicting both frees nothing, and both still run, if there is a block for the copy. */
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(
+			pawl_paged_decoder_evict(decoder, forks[i], &report, &err), PAWL_OK);
+		ck_assert_int_eq(report.n_freed, 0);
+		ck_assert_int_eq(report.n_still_shared, 3);
+	}
+	prefill(other, 1, 64);
+	other = open_sequence();
+	prefill(other, 1, 64);
+	other = open_sequence();
+	prefill(other, 1, 16);
+	for (int i = 0; i < 2; i++) {
+		const struct pawl_paged_row row = {forks[i], 1};
+
+		snprintf(text, sizeof(text),
+			"1 blocks are needed, one to copy the last block of session %llu, which is "
+			"shared, 0 of 12 are free",
+			(unsigned long long)forks[i].value);
+		check_refused(PAWL_CAPACITY, &row, 1, text);
+	}
+	ck_assert(!pawl_paged_decoder_has_room(decoder, forks[0], 1));
+	/* One alone has its blocks to itself: it runs, and evicting it frees them. */
+	ck_assert_int_eq(pawl_paged_decoder_close(decoder, forks[1], &err), PAWL_OK);
+	step(forks, 0, 1);
+	ck_assert_int_eq(pawl_paged_decoder_evict(decoder, forks[0], &report, &err), PAWL_OK);
+	ck_assert_int_eq(report.n_freed, 3);
+	ck_assert_int_eq(pawl_paged_decoder_restore(decoder, report.handle, &err), PAWL_OK);
+	step(forks, 0, 1);
 }
 END_TEST
 
@@ -649,6 +691,7 @@ pawl_paged_decoder_suite(void)
 	tcase_add_test(tcase, extending_and_cutting_is_stepping);
 	tcase_add_test(tcase, feeding_piece_by_piece_is_prefilling);
 	tcase_add_test(tcase, refusals_change_nothing);
+	tcase_add_test(tcase, forks_that_share_all_they_have);
 	tcase_add_test(tcase, options_are_checked);
 	tcase_add_test(tcase, threads_share_a_plan);
 	tcase_add_test(tcase, a_shifted_prefix_is_near);
