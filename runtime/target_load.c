@@ -147,7 +147,7 @@ find_module(struct module *module)
 		return;
 	}
 	folder = own_folder(buffer, sizeof(buffer));
-	pawl_fail(&module->error, PAWL_ENVIRONMENT, "target %s: no target_%s.so in %s%s%s%s%s",
+	pawl_fail(&module->error, PAWL_ENVIRONMENT, "target %s: no target_%s.so in %s%s%s%s%s (PAWL_PLUGIN_PATH names other folders)",
 		module->name, module->name, folders ? folders : "", folders ? " or " : "", folder,
 		*folder ? " or " : "", PAWL_PLUGIN_DIR);
 }

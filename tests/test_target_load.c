@@ -89,6 +89,7 @@ START_TEST(a_missing_module_is_remembered)
 	ck_assert_int_eq(pawl_target_load("mine", &api, &first), PAWL_ENVIRONMENT);
 	snprintf(text, sizeof(text), "target mine: no target_mine.so in %s or ", own);
 	ck_assert_int_eq(strncmp(first.text, text, strlen(text)), 0);
+	ck_assert_ptr_nonnull(strstr(first.text, " (PAWL_PLUGIN_PATH names other folders)"));
 	/* It is there now, but the answer stands; under a name not asked for yet it is found. */
 	snprintf(command, sizeof(command),
 		"cp %s/target_ref.so %s/target_mine.so && cp %s/target_ref.so %s/target_new.so",
