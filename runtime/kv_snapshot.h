@@ -19,6 +19,8 @@
 #include "passes/pass.h"
 #include "runtime/latent_kv_cache.h"
 
+#include <stdio.h>
+
 enum { PAWL_KV_SNAPSHOT_VERSION = 1, PAWL_KV_SNAPSHOT_NAME = 8 };
 
 #define PAWL_KV_SNAPSHOT_MAGIC "PAWLKV\r\n"
@@ -72,6 +74,12 @@ struct pawl_kv_snapshot_sink {
 		void *ctx, const void *bytes, size_t n, struct pawl_error *err);
 	void *ctx;
 };
+
+/*
+ * A sink that writes to file; PAWL_ENVIRONMENT, with the reason of the system alone, since it knows
+ * no path.  Closing is the caller's, and so is to look whether that fails.
+ */
+struct pawl_kv_snapshot_sink pawl_kv_snapshot_file_sink(FILE *file);
 
 /*
  * tokens are n_tokens >= the cache's length.  PAWL_INVALID_ARGUMENT for fewer or a cache without

@@ -1,6 +1,8 @@
 #include "runtime/kv_snapshot.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "runtime/kv_snapshot_parts.h"
 #include "runtime/memory.h"
@@ -15,6 +17,21 @@ put(struct writer *w, const void *bytes, int64_t n, struct pawl_error *err)
 {
 	w->checksum = pawl_kv_checksum(w->checksum, bytes, n);
 	return n ? w->to->write(w->to->ctx, bytes, (size_t)n, err) : PAWL_OK;
+}
+
+static enum pawl_status
+write_to_file(void *file, const void *bytes, size_t n, struct pawl_error *err)
+{
+	errno = 0;
+	return fwrite(bytes, 1, n, file) == n
+		       ? PAWL_OK
+		       : pawl_fail(err, PAWL_ENVIRONMENT, "%s", strerror(errno));
+}
+
+struct pawl_kv_snapshot_sink
+pawl_kv_snapshot_file_sink(FILE *file)
+{
+	return (struct pawl_kv_snapshot_sink){write_to_file, file};
 }
 
 /* Positions of a storage in a snapshot of n: fewer where it is a ring. */

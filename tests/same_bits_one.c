@@ -4,7 +4,6 @@
 #include "ir/graph.h"
 #include "runtime/decoder.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,21 +94,13 @@ pawl_same_forked(void)
 	pawl_decoder_free(decoder);
 }
 
-static enum pawl_status
-write_bytes(void *ctx, const void *bytes, size_t n, struct pawl_error *err)
-{
-	if (fwrite(bytes, 1, n, ctx) == n)
-		return PAWL_OK;
-	return pawl_fail(err, PAWL_ENVIRONMENT, "a snapshot: %s", strerror(errno));
-}
-
 /* path: a template of mkstemp, which becomes the name. */
 static void
 save(const struct pawl_decoder *decoder, const struct pawl_known_sequence *known, char *path)
 {
 	int fd = mkstemp(path);
 	FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
-	const struct pawl_kv_snapshot_sink to = {write_bytes, file};
+	const struct pawl_kv_snapshot_sink to = pawl_kv_snapshot_file_sink(file);
 
 	if (!file) {
 		perror(path);

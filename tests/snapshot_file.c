@@ -20,20 +20,13 @@ pawl_snapshot_file_release(struct pawl_snapshot_file *file)
 	ck_assert_msg(!rmdir(file->folder), "something was left in %s", file->folder);
 }
 
-static enum pawl_status
-write_to(void *stream, const void *bytes, size_t n, struct pawl_error *err)
-{
-	return fwrite(bytes, 1, n, stream) == n ? PAWL_OK
-						: pawl_fail(err, PAWL_ENVIRONMENT, "not written");
-}
-
 struct pawl_kv_snapshot_sink
 pawl_snapshot_file_begin(const struct pawl_snapshot_file *file)
 {
 	FILE *stream = fopen(file->path, "wb");
 
 	ck_assert_ptr_nonnull(stream);
-	return (struct pawl_kv_snapshot_sink){write_to, stream};
+	return pawl_kv_snapshot_file_sink(stream);
 }
 
 void

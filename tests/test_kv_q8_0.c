@@ -312,20 +312,13 @@ START_TEST(forked_and_grown)
 }
 END_TEST
 
-static enum pawl_status
-write_to(void *file, const void *bytes, size_t n, struct pawl_error *e)
-{
-	return fwrite(bytes, 1, n, file) == n ? PAWL_OK
-					      : pawl_fail(e, PAWL_ENVIRONMENT, "not written");
-}
-
 /* From one layout to the other: a snapshot has rows of blocks. */
 START_TEST(a_snapshot_is_of_no_layout)
 {
 	struct pawl_decoder *from = pawl_test_decoder(_i ? in_rows : model, &options), *to, *f16;
 	char path[] = "/tmp/pawl-q8_0-XXXXXX";
 	FILE *file = fdopen(mkstemp(path), "wb");
-	const struct pawl_kv_snapshot_sink sink = {write_to, file};
+	const struct pawl_kv_snapshot_sink sink = pawl_kv_snapshot_file_sink(file);
 	struct pawl_kv_snapshot *snapshot;
 	uint32_t tokens[N_CACHED];
 	float *want;

@@ -1,6 +1,7 @@
 /* Caches in files: what comes back, and what is refused with nothing changed. */
 #include "runtime/kv_snapshot.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -343,6 +344,20 @@ START_TEST(layers_without_positions_cost_nothing)
 }
 END_TEST
 
+START_TEST(a_file_that_takes_no_more)
+{
+	FILE *full = fopen("/dev/full", "wb");
+	const struct pawl_kv_snapshot_sink to = pawl_kv_snapshot_file_sink(full);
+
+	ck_assert_ptr_nonnull(full);
+	setvbuf(full, NULL, _IONBF, 0);
+	ck_assert_int_eq(
+		pawl_decoder_save(decoder, tokens, N_TOKENS, &to, &err), PAWL_ENVIRONMENT);
+	ck_assert_str_eq(err.text, strerror(ENOSPC));
+	fclose(full);
+}
+END_TEST
+
 struct failing_sink {
 	int left;     /* writes that succeed */
 	size_t bytes; /* taken by them */
@@ -465,6 +480,7 @@ pawl_kv_snapshot_suite(void)
 	tcase_add_test(tests, absurd_sizes_are_refused);
 	tcase_add_test(tests, reserved_fields_are_refused);
 	tcase_add_test(tests, layers_without_positions_cost_nothing);
+	tcase_add_test(tests, a_file_that_takes_no_more);
 	tcase_add_test(tests, a_save_that_fails);
 	tcase_add_test(tests, a_restore_that_fails_changes_nothing);
 	tcase_add_test(tests, what_is_no_file);

@@ -118,18 +118,12 @@ pawl_resume_restore(const struct pawl_resume *resume, struct pawl_engine *engine
 	return PAWL_OK;
 }
 
-static enum pawl_status
-write_output(void *output, const void *bytes, size_t n, struct pawl_error *err)
-{
-	return pawl_output_write(output, bytes, n, err);
-}
-
 enum pawl_status
 pawl_resume_save(struct pawl_resume *resume, const struct pawl_engine *engine,
 	const struct pawl_token_list *prompt, const struct pawl_token_list *answer,
 	struct pawl_error *err)
 {
-	const struct pawl_kv_snapshot_sink to = {write_output, &resume->output};
+	const struct pawl_kv_snapshot_sink to = pawl_kv_snapshot_file_sink(resume->output.file);
 	size_t n = prompt->n + answer->n;
 	enum pawl_status status;
 	uint32_t *tokens;
@@ -143,8 +137,6 @@ pawl_resume_save(struct pawl_resume *resume, const struct pawl_engine *engine,
 		tokens[i] = (uint32_t)(i < prompt->n ? prompt->ids[i] : answer->ids[i - prompt->n]);
 	status = pawl_decoder_save(engine->decoder, tokens, (int64_t)n, &to, err);
 	free(tokens);
-	if (!status)
-		return pawl_output_commit(&resume->output, err);
-	/* What pawl_output_write says has the option in front. */
-	return ferror(resume->output.file) ? status : pawl_error_prefix(err, "--save");
+	return status ? pawl_error_prefix(err, "--save: %.300s", resume->save)
+		      : pawl_output_commit(&resume->output, err);
 }
