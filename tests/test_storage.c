@@ -209,34 +209,57 @@ START_TEST(literals)
 }
 END_TEST
 
+static uint64_t
+new_kv_alloc(void)
+{
+	return pawl_kv_alloc_id_new().value;
+}
+
+static uint64_t
+new_model_instance(void)
+{
+	return pawl_model_instance_id_new().value;
+}
+
+/* Each is a counter of its own. */
+static uint64_t (*const id_makers[])(void) = {new_kv_alloc, new_model_instance,
+	pawl_kv_object_id_new, pawl_request_id_new, pawl_device_id_new};
+
+struct minting {
+	uint64_t (*make)(void);
+	uint64_t ids[1000];
+};
+
 static void *
 mint(void *arg)
 {
-	uint64_t *ids = arg;
+	struct minting *minting = arg;
 
 	for (int i = 0; i < 1000; i++)
-		ids[i] = pawl_kv_alloc_id_new().value;
+		minting->ids[i] = minting->make();
 	return NULL;
 }
 
 START_TEST(identities_are_never_0_and_never_twice)
 {
-	static uint64_t ids[4][1000];
+	static struct minting mintings[4];
 	static bool seen[1 << 16];
 	pthread_t threads[4];
-	uint64_t first = pawl_kv_alloc_id_new().value;
+	uint64_t first = id_makers[_i]();
 
 	ck_assert_uint_ge(first, 1);
-	ck_assert_uint_gt(pawl_model_instance_id_new().value, 0);
-	for (int t = 0; t < 4; t++)
-		ck_assert_int_eq(pthread_create(&threads[t], NULL, mint, ids[t]), 0);
+	memset(seen, 0, sizeof(seen));
+	for (int t = 0; t < 4; t++) {
+		mintings[t].make = id_makers[_i];
+		ck_assert_int_eq(pthread_create(&threads[t], NULL, mint, &mintings[t]), 0);
+	}
 	for (int t = 0; t < 4; t++)
 		pthread_join(threads[t], NULL);
 	for (int t = 0; t < 4; t++)
 		for (int i = 0; i < 1000; i++) {
-			uint64_t id = ids[t][i];
+			uint64_t id = mintings[t].ids[i];
 
-			ck_assert_uint_gt(id, i ? ids[t][i - 1] : first);
+			ck_assert_uint_gt(id, i ? mintings[t].ids[i - 1] : first);
 			ck_assert_uint_lt(id, 1 << 16);
 			ck_assert(!seen[id]);
 			seen[id] = true;
@@ -303,7 +326,8 @@ pawl_storage_suite(void)
 	tcase_add_test(tcase, literals);
 	suite_add_tcase(suite, tcase);
 	tcase = tcase_create("identity");
-	tcase_add_test(tcase, identities_are_never_0_and_never_twice);
+	tcase_add_loop_test(tcase, identities_are_never_0_and_never_twice, 0,
+		sizeof(id_makers) / sizeof(id_makers[0]));
 	tcase_add_test(tcase, shape_key_known_answers);
 	tcase_add_test(tcase, shape_key_mixers);
 	suite_add_tcase(suite, tcase);
