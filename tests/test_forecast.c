@@ -2,6 +2,7 @@
 #include "runtime/forecast.h"
 
 #include "tests/decoding.h"
+#include "tests/skip.h"
 #include "tests/suites.h"
 
 static struct pawl_error err;
