@@ -56,7 +56,7 @@ encode(const char *text)
 	must(pawl_tokenizer_encode(
 		pawl_model_tokenizer(model), text, strlen(text), 0, &list, &err));
 	for (; s.n < (int64_t)list.n && s.n < MAX_PROMPT; s.n++)
-		s.tokens[s.n] = (uint32_t)list.ids[s.n];
+		s.tokens[s.n] = list.ids[s.n];
 	pawl_token_list_release(&list);
 	return s;
 }
@@ -150,8 +150,10 @@ main(int argc, char **argv)
 	struct sequence all[3], alone;
 	size_t n;
 
-	if (argc < 3)
+	if (argc < 3) {
+		fprintf(stderr, "usage: serve MODEL.gguf SNAPSHOT [TARGET]\n");
 		return 2;
+	}
 	must(pawl_model_open(argv[1], &model, &err));
 	must(pawl_device_open(argc > 3 ? argv[3] : "cpu", NULL, &device, &err));
 	all[0] = alone = encode("Once upon a time");
@@ -163,7 +165,7 @@ main(int argc, char **argv)
 	for (int i = 0; i < 3; i++) {
 		char *text;
 
-		must(pawl_tokenizer_decode(pawl_model_tokenizer(model), (int32_t *)all[i].tokens,
+		must(pawl_tokenizer_decode(pawl_model_tokenizer(model), all[i].tokens,
 			(size_t)all[i].n, true, &text, &n, &err));
 		printf("%d: %s\n", i, text);
 		free(text);

@@ -18,11 +18,11 @@ pawl_token_list_release(struct pawl_token_list *list)
 }
 
 enum pawl_status
-pawl_token_list_add(struct pawl_token_list *list, int32_t id, struct pawl_error *err)
+pawl_token_list_add(struct pawl_token_list *list, uint32_t id, struct pawl_error *err)
 {
 	if (list->n == list->capacity) {
 		size_t capacity = list->capacity ? 2 * list->capacity : 64;
-		int32_t *ids = capacity > SIZE_MAX / sizeof(*ids)
+		uint32_t *ids = capacity > SIZE_MAX / sizeof(*ids)
 				       ? NULL
 				       : realloc(list->ids, capacity * sizeof(*ids));
 

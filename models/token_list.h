@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct pawl_token_list {
-	int32_t *ids; /* NULL while nothing was ever added */
+	uint32_t *ids; /* NULL while nothing was ever added */
 	size_t n;
 	size_t capacity;
 };
@@ -18,6 +18,6 @@ void pawl_token_list_release(struct pawl_token_list *list);
 
 /* OUT_OF_MEMORY leaves the list as it was. */
 enum pawl_status pawl_token_list_add(
-	struct pawl_token_list *list, int32_t id, struct pawl_error *err);
+	struct pawl_token_list *list, uint32_t id, struct pawl_error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include "models/utf8.h"
 #include "models/vocab.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,24 +21,24 @@ pawl_tokenizer_find(const struct pawl_tokenizer *tokenizer, const char *text, si
 }
 
 static bool
-is_token(const struct pawl_tokenizer *tokenizer, int32_t id)
+is_token(const struct pawl_tokenizer *tokenizer, uint32_t id)
 {
-	return id >= 0 && (size_t)id < tokenizer->n_tokens;
+	return id < tokenizer->n_tokens;
 }
 
 bool
-pawl_tokenizer_is_control(const struct pawl_tokenizer *tokenizer, int32_t id)
+pawl_tokenizer_is_control(const struct pawl_tokenizer *tokenizer, uint32_t id)
 {
 	return is_token(tokenizer, id) && (tokenizer->flags[id] & PAWL_TOKEN_IS_CONTROL);
 }
 
 bool
-pawl_tokenizer_is_eog(const struct pawl_tokenizer *tokenizer, int32_t id)
+pawl_tokenizer_is_eog(const struct pawl_tokenizer *tokenizer, uint32_t id)
 {
 	return is_token(tokenizer, id) && (tokenizer->flags[id] & PAWL_TOKEN_IS_EOG);
 }
 
-const int32_t *
+const uint32_t *
 pawl_tokenizer_eog(const struct pawl_tokenizer *tokenizer, size_t *n)
 {
 	*n = tokenizer->n_eog;
@@ -63,7 +64,7 @@ pawl_tokenizer_wants_bos(const struct pawl_tokenizer *tokenizer)
 }
 
 bool
-pawl_tokenizer_piece(const struct pawl_tokenizer *tokenizer, int32_t id, struct pawl_text *piece)
+pawl_tokenizer_piece(const struct pawl_tokenizer *tokenizer, uint32_t id, struct pawl_text *piece)
 {
 	if (!is_token(tokenizer, id))
 		return false;
@@ -72,7 +73,7 @@ pawl_tokenizer_piece(const struct pawl_tokenizer *tokenizer, int32_t id, struct 
 }
 
 enum pawl_status
-pawl_tokenizer_decode(const struct pawl_tokenizer *tokenizer, const int32_t *ids, size_t n,
+pawl_tokenizer_decode(const struct pawl_tokenizer *tokenizer, const uint32_t *ids, size_t n,
 	bool control, char **text, size_t *n_text, struct pawl_error *err)
 {
 	size_t n_bytes = 0;
@@ -83,8 +84,8 @@ pawl_tokenizer_decode(const struct pawl_tokenizer *tokenizer, const int32_t *ids
 	for (size_t i = 0; i < n; i++) {
 		if (!is_token(tokenizer, ids[i]))
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-				"id %d at index %zu is not one of the %zu tokens", (int)ids[i], i,
-				tokenizer->n_tokens);
+				"id %" PRIu32 " at index %zu is not one of the %zu tokens", ids[i],
+				i, tokenizer->n_tokens);
 		if (control || !pawl_tokenizer_is_control(tokenizer, ids[i]))
 			n_bytes += tokenizer->pieces[ids[i]].n;
 	}

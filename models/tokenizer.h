@@ -1,5 +1,6 @@
 /*
- * Text to token ids and back, by byte-level BPE or a SentencePiece vocabulary with scores.
+ * Text to token ids and back, by byte-level BPE or a SentencePiece vocabulary with scores.  Ids are
+ * uint32_t as everywhere, int32_t only where -1 says that there is none.
  *
  * A tokenizer is made from a vocabulary in memory (models/tokenizer_gguf.h takes it from a GGUF
  * file), copies what it keeps, is immutable from then on and may be shared by threads.
@@ -83,7 +84,7 @@ enum pawl_status pawl_tokenizer_encode(const struct pawl_tokenizer *tokenizer, c
  * and are not ended by a zero.
  */
 bool pawl_tokenizer_piece(
-	const struct pawl_tokenizer *tokenizer, int32_t id, struct pawl_text *piece);
+	const struct pawl_tokenizer *tokenizer, uint32_t id, struct pawl_text *piece);
 
 /*
  * Joins the pieces of n ids into *text (malloc, the caller frees), *n_text bytes and a zero after
@@ -91,7 +92,7 @@ bool pawl_tokenizer_piece(
  * the index, for an id outside of the vocabulary; *text is NULL then.  control: whether control
  * tokens are printed.
  */
-enum pawl_status pawl_tokenizer_decode(const struct pawl_tokenizer *tokenizer, const int32_t *ids,
+enum pawl_status pawl_tokenizer_decode(const struct pawl_tokenizer *tokenizer, const uint32_t *ids,
 	size_t n, bool control, char **text, size_t *n_text, struct pawl_error *err);
 
 size_t pawl_tokenizer_n_vocab(const struct pawl_tokenizer *tokenizer);
@@ -100,16 +101,16 @@ size_t pawl_tokenizer_n_vocab(const struct pawl_tokenizer *tokenizer);
 int32_t pawl_tokenizer_find(const struct pawl_tokenizer *tokenizer, const char *text, size_t n);
 
 /* False for ids outside of the vocabulary. */
-bool pawl_tokenizer_is_control(const struct pawl_tokenizer *tokenizer, int32_t id);
+bool pawl_tokenizer_is_control(const struct pawl_tokenizer *tokenizer, uint32_t id);
 
 /*
  * Whether the token ends a generation: eos, eot, and every token with one of the texts that
  * models use for that.
  */
-bool pawl_tokenizer_is_eog(const struct pawl_tokenizer *tokenizer, int32_t id);
+bool pawl_tokenizer_is_eog(const struct pawl_tokenizer *tokenizer, uint32_t id);
 
 /* All of them, ascending; they live as long as the tokenizer. */
-const int32_t *pawl_tokenizer_eog(const struct pawl_tokenizer *tokenizer, size_t *n);
+const uint32_t *pawl_tokenizer_eog(const struct pawl_tokenizer *tokenizer, size_t *n);
 
 /* -1 where the vocabulary has none. */
 int32_t pawl_tokenizer_bos(const struct pawl_tokenizer *tokenizer);

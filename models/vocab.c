@@ -185,7 +185,7 @@ mark_texts(struct pawl_tokenizer *tokenizer, const char *const *texts, size_t n,
 static enum pawl_status
 list_eog(struct pawl_tokenizer *tokenizer, struct pawl_error *err)
 {
-	int32_t *eog;
+	uint32_t *eog;
 	size_t n = 0;
 
 	for (size_t i = 0; i < tokenizer->n_tokens; i++)
@@ -197,7 +197,7 @@ list_eog(struct pawl_tokenizer *tokenizer, struct pawl_error *err)
 	tokenizer->n_eog = n;
 	for (size_t i = 0; i < tokenizer->n_tokens; i++) {
 		if (tokenizer->flags[i] & PAWL_TOKEN_IS_EOG)
-			*eog++ = (int32_t)i;
+			*eog++ = (uint32_t)i;
 	}
 	return PAWL_OK;
 }

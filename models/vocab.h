@@ -34,7 +34,7 @@ struct pawl_tokenizer {
 	struct pawl_sentencepiece sentencepiece; /* with scores */
 	struct pawl_bpe bpe;                     /* without */
 	struct pawl_pretokenizer *pretokenizer;  /* without, else NULL */
-	const int32_t *eog;
+	const uint32_t *eog;
 	size_t n_eog;
 	int32_t bos, eos;
 	bool wants_bos;

@@ -38,6 +38,9 @@ else
   skip "no /dev/full"
 fi
 
+serve "$dir/m.gguf"
+check "usage" test $status = 2 -a "$(grep -c '^usage: ' "$dir/err")" = 1
+
 # The line of README.md compiles it against the build tree.
 if "$NM" "$top_builddir/.libs/libpawlcore.a" 2>/dev/null | grep -q '__asan_\|__ubsan_\|__tsan_'; then
   skip "README.md's line: the library is built with sanitizers"

@@ -73,7 +73,7 @@ encode(const struct pawl_tokenizer *t, const char *text, size_t n, unsigned int 
 }
 
 static void
-check(const struct pawl_tokenizer *t, const char *text, unsigned int flags, const int32_t *ids,
+check(const struct pawl_tokenizer *t, const char *text, unsigned int flags, const uint32_t *ids,
 	size_t n)
 {
 	struct pawl_token_list list;
@@ -81,15 +81,16 @@ check(const struct pawl_tokenizer *t, const char *text, unsigned int flags, cons
 	encode(t, text, strlen(text), flags, &list);
 	ck_assert_msg(list.n == n, "%s: %zu ids, not %zu", text, list.n, n);
 	for (size_t i = 0; i < n; i++)
-		ck_assert_msg(list.ids[i] == ids[i], "%s: id %zu is %d, not %d", text, i,
-			(int)list.ids[i], (int)ids[i]);
+		ck_assert_msg(list.ids[i] == ids[i], "%s: id %zu is %u, not %u", text, i,
+			(unsigned int)list.ids[i], (unsigned int)ids[i]);
 	pawl_token_list_release(&list);
 }
 
-#define IDS(...) (const int32_t[]){__VA_ARGS__}, sizeof((int32_t[]){__VA_ARGS__}) / sizeof(int32_t)
+#define IDS(...) \
+	(const uint32_t[]){__VA_ARGS__}, sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)
 
 static void
-check_text(const struct pawl_tokenizer *t, const int32_t *ids, size_t n, const char *wanted)
+check_text(const struct pawl_tokenizer *t, const uint32_t *ids, size_t n, const char *wanted)
 {
 	size_t n_text;
 	char *text;

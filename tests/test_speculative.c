@@ -208,7 +208,7 @@ START_TEST(draws_are_those_of_plain_decoding)
 	struct pawl_speculative_stats stats;
 
 	for (int i = 0; i < STEPS; i++) {
-		int32_t wanted, drawn;
+		uint32_t wanted, drawn;
 
 		ck_assert_int_eq(pawl_sampler_pick(one, logits, &wanted, &err), PAWL_OK);
 		ck_assert_int_eq(pawl_sampler_pick(other, guessed, &drawn, &err), PAWL_OK);

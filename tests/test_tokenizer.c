@@ -81,7 +81,7 @@ same_ids(const cJSON *wanted)
 		return false;
 	cJSON_ArrayForEach(id, wanted)
 	{
-		if (id->valueint != list.ids[i++])
+		if ((uint32_t)id->valueint != list.ids[i++])
 			return false;
 	}
 	return true;
@@ -227,21 +227,21 @@ END_TEST
 START_TEST(end_of_generation_set)
 {
 	size_t n;
-	const int32_t *eog = pawl_tokenizer_eog(tokenizer, &n);
+	const uint32_t *eog = pawl_tokenizer_eog(tokenizer, &n);
 
 	ck_assert_uint_eq(n, 2);
 	ck_assert_int_eq(eog[0], 0); /* <|endoftext|>, which the file does not call eos */
 	ck_assert_int_eq(eog[1], 2);
 	ck_assert(pawl_tokenizer_is_eog(tokenizer, 0) && pawl_tokenizer_is_eog(tokenizer, 2));
 	ck_assert(!pawl_tokenizer_is_eog(tokenizer, 1) && !pawl_tokenizer_is_eog(tokenizer, 3));
-	ck_assert(!pawl_tokenizer_is_eog(tokenizer, -1));
+	ck_assert(!pawl_tokenizer_is_eog(tokenizer, UINT32_MAX));
 	ck_assert(!pawl_tokenizer_is_eog(tokenizer, 49152));
 }
 END_TEST
 
 START_TEST(decode_refuses_ids_outside_of_the_vocabulary)
 {
-	static const int32_t high[] = {1, 19556, 49152}, low[] = {-1};
+	static const uint32_t high[] = {1, 19556, 49152}, highest[] = {UINT32_MAX};
 	struct pawl_error err = {0};
 	struct pawl_text piece;
 	char untouched[] = "untouched", *text = untouched;
@@ -251,17 +251,17 @@ START_TEST(decode_refuses_ids_outside_of_the_vocabulary)
 		PAWL_INVALID_ARGUMENT);
 	ck_assert_str_eq(err.text, "id 49152 at index 2 is not one of the 49152 tokens");
 	ck_assert(text == NULL && n == 0);
-	ck_assert_int_eq(pawl_tokenizer_decode(tokenizer, low, 1, true, &text, &n, &err),
+	ck_assert_int_eq(pawl_tokenizer_decode(tokenizer, highest, 1, true, &text, &n, &err),
 		PAWL_INVALID_ARGUMENT);
-	ck_assert_str_eq(err.text, "id -1 at index 0 is not one of the 49152 tokens");
+	ck_assert_str_eq(err.text, "id 4294967295 at index 0 is not one of the 49152 tokens");
 	ck_assert(!pawl_tokenizer_piece(tokenizer, 49152, &piece));
-	ck_assert(!pawl_tokenizer_piece(tokenizer, -1, &piece));
+	ck_assert(!pawl_tokenizer_piece(tokenizer, UINT32_MAX, &piece));
 }
 END_TEST
 
 START_TEST(decode_prints_or_skips_control_tokens)
 {
-	static const int32_t ids[] = {1, 19556, 2, 905};
+	static const uint32_t ids[] = {1, 19556, 2, 905};
 	char *text;
 	size_t n;
 

@@ -221,7 +221,7 @@ START_TEST(pieces_are_bytes)
 		pawl_tiny_vocab_add(&tiny, pieces[i].text, pieces[i].type);
 	tokenizer = make();
 	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
-		ck_assert(pawl_tokenizer_piece(tokenizer, (int32_t)i, &piece));
+		ck_assert(pawl_tokenizer_piece(tokenizer, (uint32_t)i, &piece));
 		ck_assert_msg(piece.n == strlen(pieces[i].piece) &&
 				      !memcmp(piece.bytes, pieces[i].piece, piece.n),
 			"piece %zu", i);
@@ -285,7 +285,7 @@ END_TEST
 START_TEST(end_tokens_besides_eos)
 {
 	struct pawl_tokenizer *tokenizer;
-	const int32_t *eog;
+	const uint32_t *eog;
 	size_t n;
 
 	letters("llama-bpe");
@@ -299,7 +299,7 @@ START_TEST(end_tokens_besides_eos)
 	eog = pawl_tokenizer_eog(tokenizer, &n);
 	ck_assert_uint_eq(n, 4);
 	for (size_t i = 0; i < n; i++)
-		ck_assert_int_eq(eog[i], (int32_t)i + 2);
+		ck_assert_uint_eq(eog[i], i + 2);
 	ck_assert_int_eq(pawl_tokenizer_eos(tokenizer), 3);
 	ck_assert(!pawl_tokenizer_is_eog(tokenizer, 6));
 	/* typed user-defined, or a message could end its turn with it */

@@ -41,7 +41,7 @@ read_ids(struct eval *e, struct pawl_error *err)
 				err, PAWL_OUT_OF_MEMORY, "no memory for %zu tokens", list.n);
 	}
 	for (size_t i = 0; i < list.n && !status; i++)
-		e->ids[i] = (uint32_t)list.ids[i];
+		e->ids[i] = list.ids[i];
 	e->n = (int64_t)list.n;
 	pawl_token_list_release(&list);
 	return status;

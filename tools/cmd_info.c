@@ -133,7 +133,7 @@ print_config(const struct info *info)
 }
 
 static void
-print_token(const struct info *info, int32_t id)
+print_token(const struct info *info, uint32_t id)
 {
 	struct pawl_text piece;
 	char shown[SHOWN];
@@ -143,14 +143,14 @@ print_token(const struct info *info, int32_t id)
 		return;
 	}
 	pawl_text_show(piece, shown, sizeof(shown));
-	printf("%" PRId32 " %s", id, shown);
+	printf("%" PRIu32 " %s", id, shown);
 }
 
 static void
 print_tokenizer(const struct info *info)
 {
 	size_t n;
-	const int32_t *eog;
+	const uint32_t *eog;
 
 	print_value(info, "tokenizer", "tokenizer.ggml.model");
 	print_value(info, "splits as", "tokenizer.ggml.pre");

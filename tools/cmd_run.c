@@ -122,12 +122,12 @@ note_model(const struct run *r)
 	const struct pawl_model_info *info = pawl_model_info(r->engine.model);
 	const struct pawl_tokenizer *tokenizer = pawl_model_tokenizer(r->engine.model);
 	char ends[512] = "";
-	const int32_t *eog;
+	const uint32_t *eog;
 	size_t n;
 
 	eog = pawl_tokenizer_eog(tokenizer, &n);
 	for (size_t i = 0; i < n && strlen(ends) + 16 < sizeof(ends); i++)
-		sprintf(ends + strlen(ends), " %" PRId32, eog[i]);
+		sprintf(ends + strlen(ends), " %" PRIu32, eog[i]);
 	pawl_note(r->command,
 		"model: %s, %" PRId64 " layers, %" PRId64 " tokens, rope %s, context %" PRId64,
 		info->family, info->n_layers, info->n_vocab, info->rope, info->n_ctx);

@@ -15,7 +15,7 @@
 enum { PIECE_BYTES = 1024 };
 
 static enum pawl_status
-print_piece(const struct pawl_tokenizer *tokenizer, int32_t id, struct pawl_utf8_stream *stream,
+print_piece(const struct pawl_tokenizer *tokenizer, uint32_t id, struct pawl_utf8_stream *stream,
 	struct pawl_error *err)
 {
 	char text[PAWL_UTF8_STREAM_ROOM(PIECE_BYTES)];
@@ -52,19 +52,12 @@ prefill(struct pawl_engine *engine, const struct pawl_token_list *prompt,
 	const float **logits, struct pawl_error *err)
 {
 	double start = pawl_seconds();
-	enum pawl_status status;
-	uint32_t *ids = malloc((prompt->n + 1) * sizeof(*ids));
+	enum pawl_status status = pawl_decoder_prefill(engine->decoder,
+		prompt->ids + g->n_restored, (int64_t)prompt->n - g->n_restored, logits, err);
 
-	if (!ids)
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %zu tokens", prompt->n);
-	for (size_t i = 0; i < prompt->n; i++)
-		ids[i] = (uint32_t)prompt->ids[i];
-	status = pawl_decoder_prefill(engine->decoder, ids + g->n_restored,
-		(int64_t)prompt->n - g->n_restored, logits, err);
 	if (!status && options->speculative)
 		status = pawl_speculative_begin(
-			options->speculative, ids, (int64_t)prompt->n, err);
-	free(ids);
+			options->speculative, prompt->ids, (int64_t)prompt->n, err);
 	pawl_decoder_stats(engine->decoder, &g->stats);
 	g->prompt_seconds = pawl_seconds() - start - g->stats.build_seconds;
 	return status;
@@ -72,17 +65,16 @@ prefill(struct pawl_engine *engine, const struct pawl_token_list *prompt,
 
 /* One token more, its allocations and bound bytes counted. */
 static enum pawl_status
-step(struct pawl_engine *engine, const struct pawl_generate_options *options, int32_t token,
+step(struct pawl_engine *engine, const struct pawl_generate_options *options, uint32_t token,
 	const float **logits, struct pawl_generation *g, struct pawl_error *err)
 {
 	const struct pawl_counters *counters =
 		pawl_inference_context_counters(pawl_decoder_context(engine->decoder));
 	uint64_t allocations = pawl_memory_allocations(), bytes = counters->bytes_bound;
-	uint32_t id = (uint32_t)token;
 	enum pawl_status status =
 		options->speculative
-			? pawl_speculative_step(options->speculative, id, logits, err)
-			: pawl_decoder_step(engine->decoder, id, logits, err);
+			? pawl_speculative_step(options->speculative, token, logits, err)
+			: pawl_decoder_step(engine->decoder, token, logits, err);
 
 	g->step_allocations += pawl_memory_allocations() - allocations;
 	g->step_bytes_bound += counters->bytes_bound - bytes;
@@ -103,7 +95,7 @@ generate(struct pawl_engine *engine, const struct pawl_generate_options *options
 	g->end = options->fills_context ? PAWL_ENDED_BY_CONTEXT : PAWL_ENDED_BY_LENGTH;
 	pawl_utf8_stream_init(&stream);
 	while (!status) {
-		int32_t id;
+		uint32_t id;
 
 		status = pawl_sampler_pick(sampler, logits, &id, err);
 		if (status)

@@ -100,7 +100,7 @@ add_token(const char *text, size_t start, size_t end, const char *name,
 	if (!pawl_parse_int(text + start, end - start, &id) || id > INT32_MAX)
 		return pawl_fail(err, PAWL_INVALID_TEXT,
 			"%.300s: byte %zu: token id beyond 2147483647", name, start);
-	return pawl_token_list_add(list, (int32_t)id, err);
+	return pawl_token_list_add(list, (uint32_t)id, err);
 }
 
 enum pawl_status

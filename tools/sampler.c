@@ -9,7 +9,7 @@
 
 struct candidate {
 	float logit;
-	int32_t id;
+	uint32_t id;
 };
 
 struct pawl_sampler {
@@ -144,7 +144,7 @@ keep_best(struct pawl_sampler *sampler, float max)
 
 enum pawl_status
 pawl_sampler_pick(
-	struct pawl_sampler *sampler, const float *logits, int32_t *token, struct pawl_error *err)
+	struct pawl_sampler *sampler, const float *logits, uint32_t *token, struct pawl_error *err)
 {
 	struct candidate *heap = sampler->heap;
 	int64_t n = sampler->n_vocab, kept, best = 0;
@@ -157,9 +157,9 @@ pawl_sampler_pick(
 				isnan(logits[i]) ? "not a number" : "infinite");
 		if (logits[i] > logits[best])
 			best = i;
-		heap[i] = (struct candidate){logits[i], (int32_t)i};
+		heap[i] = (struct candidate){logits[i], (uint32_t)i};
 	}
-	*token = (int32_t)best;
+	*token = (uint32_t)best;
 	if (!(sampler->options.temp > 0))
 		return PAWL_OK;
 	kept = keep_best(sampler, logits[best]);

@@ -32,6 +32,6 @@ void pawl_sampler_free(struct pawl_sampler *sampler);
 
 /* PAWL_INVALID_ARGUMENT, naming the token, when a logit is not finite.  Allocates nothing. */
 enum pawl_status pawl_sampler_pick(
-	struct pawl_sampler *sampler, const float *logits, int32_t *token, struct pawl_error *err);
+	struct pawl_sampler *sampler, const float *logits, uint32_t *token, struct pawl_error *err);
 
 #endif

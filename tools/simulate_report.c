@@ -111,7 +111,7 @@ text_of(const struct pawl_simulation *s, const struct row *row, char **text, str
 	if (!row->one->id)
 		return PAWL_OK;
 	status = pawl_tokenizer_decode(pawl_model_tokenizer(s->engine->model),
-		(const int32_t *)row->info.tokens, (size_t)row->info.n_new, false, &bytes, &n, err);
+		row->info.tokens, (size_t)row->info.n_new, false, &bytes, &n, err);
 	if (status)
 		return status;
 	while ((zero = memchr(bytes, 0, n)))

@@ -169,7 +169,7 @@ make_sampler(struct pawl_simulated *one, struct pawl_error *err)
 }
 
 static bool
-is_last(const struct pawl_simulated *one, int32_t id)
+is_last(const struct pawl_simulated *one, uint32_t id)
 {
 	const struct pawl_simulation *s = one->simulation;
 
@@ -184,18 +184,16 @@ draw(void *arg, const float *logits, uint32_t *token, struct pawl_error *err)
 {
 	struct pawl_simulated *one = arg;
 	enum pawl_status status = one->sampler ? PAWL_OK : make_sampler(one, err);
-	int32_t id = 0;
 
 	if (!status)
-		status = pawl_sampler_pick(one->sampler, logits, &id, err);
+		status = pawl_sampler_pick(one->sampler, logits, token, err);
 	if (status)
 		return status;
 	one->n_drawn++;
-	if (is_last(one, id)) {
+	if (is_last(one, *token)) {
 		pawl_sampler_free(one->sampler);
 		one->sampler = NULL;
 	}
-	*token = (uint32_t)id;
 	return PAWL_OK;
 }
 
@@ -203,12 +201,12 @@ static enum pawl_status
 submit(struct pawl_simulation *s, struct pawl_simulated *one, struct pawl_error *err)
 {
 	size_t n_eos;
-	const int32_t *eos = pawl_tokenizer_eog(pawl_model_tokenizer(s->engine->model), &n_eos);
+	const uint32_t *eos = pawl_tokenizer_eog(pawl_model_tokenizer(s->engine->model), &n_eos);
 	const struct pawl_request_options options = {
-		.prompt = (const uint32_t *)one->prompt.ids,
+		.prompt = one->prompt.ids,
 		.n_prompt = (int64_t)one->prompt.n,
 		.max_new = one->request->n,
-		.eos = (const uint32_t *)eos,
+		.eos = eos,
 		.n_eos = s->options.ignore_end ? 0 : (int64_t)n_eos,
 		.priority = one->request->priority,
 		.sample = one->request->temp > 0 ? draw : NULL,

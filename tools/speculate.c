@@ -10,8 +10,8 @@ is_same_token(const struct pawl_tokenizer *a, const struct pawl_tokenizer *b, si
 {
 	struct pawl_text x, y;
 
-	return pawl_tokenizer_piece(a, (int32_t)id, &x) &&
-	       pawl_tokenizer_piece(b, (int32_t)id, &y) && x.n == y.n &&
+	return pawl_tokenizer_piece(a, (uint32_t)id, &x) &&
+	       pawl_tokenizer_piece(b, (uint32_t)id, &y) && x.n == y.n &&
 	       !memcmp(x.bytes, y.bytes, x.n);
 }
 
