@@ -20,8 +20,8 @@ check() { # NAME COMMAND...: counts whether the command succeeds
 "$top_builddir/tests/toy-decode" >"$dir/wanted" || exit 99
 test "$(wc -w <"$dir/wanted")" = 16 || exit 99
 for target in ref cpu; do
-  if [ ! -f "$top_builddir/plugins/.libs/target_$target.so" ]; then
-    echo "skipped: host on $target: the target was not built"
+  if [ $target = cpu ] && [ ! -f "$top_builddir/plugins/.libs/cpu_compiler.so" ]; then
+    echo "skipped: host on cpu: built without LLVM"
     skipped=$((skipped + 1))
     continue
   fi
