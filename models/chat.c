@@ -124,6 +124,7 @@ enum pawl_status
 pawl_chat_init(struct pawl_chat *chat, const struct pawl_tokenizer *tokenizer,
 	struct pawl_text template, struct pawl_error *err)
 {
+	int32_t begin, end;
 	int i = 0;
 
 	memset(chat, 0, sizeof(*chat));
@@ -139,13 +140,15 @@ pawl_chat_init(struct pawl_chat *chat, const struct pawl_tokenizer *tokenizer,
 			forms[0].begin, forms[1].begin);
 	chat->form = (enum pawl_chat_form)i;
 	chat->tokenizer = tokenizer;
-	chat->begin = pawl_tokenizer_find(tokenizer, forms[i].begin, strlen(forms[i].begin));
-	chat->end = pawl_tokenizer_find(tokenizer, forms[i].end, strlen(forms[i].end));
-	if (chat->begin < 0 || chat->end < 0)
+	begin = pawl_tokenizer_find(tokenizer, forms[i].begin, strlen(forms[i].begin));
+	end = pawl_tokenizer_find(tokenizer, forms[i].end, strlen(forms[i].end));
+	if (begin < 0 || end < 0)
 		return pawl_fail(err, PAWL_UNSUPPORTED,
 			"tokenizer.chat_template is %s, but %s is not in the vocabulary; --raw "
 			"takes the text as it is",
-			forms[i].name, chat->begin < 0 ? forms[i].begin : forms[i].end);
+			forms[i].name, begin < 0 ? forms[i].begin : forms[i].end);
+	chat->begin = (uint32_t)begin;
+	chat->end = (uint32_t)end;
 	chat->bos = find_text(template, 0, "bos_token") < template.n ? pawl_tokenizer_bos(tokenizer)
 								     : -1;
 	return chat->form == PAWL_CHAT_CHATML ? find_default_system(chat, template, err) : PAWL_OK;

@@ -26,7 +26,7 @@ enum pawl_chat_form { PAWL_CHAT_CHATML, PAWL_CHAT_GEMMA };
 struct pawl_chat {
 	const struct pawl_tokenizer *tokenizer;
 	enum pawl_chat_form form;
-	int32_t begin, end; /* the marks */
+	uint32_t begin, end; /* the marks */
 	int32_t bos;        /* -1: the prompt has none */
 	char *system;       /* of the template, for chats without a system message; or NULL */
 	size_t n_system;
