@@ -3,11 +3,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 /* More than any kernel has; nothing larger is read. */
@@ -61,13 +65,12 @@ make_folders(const char *path, struct pawl_error *err)
 	return PAWL_OK;
 }
 
-enum pawl_status
-pawl_object_cache_open(struct pawl_object_cache *cache, const char *path, struct pawl_error *err)
+static enum pawl_status
+open_folder(struct pawl_object_cache *cache, const char *path, struct pawl_error *err)
 {
 	enum pawl_status status = make_folders(path, err);
 	struct stat info;
 
-	*cache = PAWL_OBJECT_CACHE_NONE;
 	if (status != PAWL_OK)
 		return status;
 	cache->folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -81,6 +84,23 @@ pawl_object_cache_open(struct pawl_object_cache *cache, const char *path, struct
 			path);
 	}
 	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_object_cache_open(struct pawl_object_cache *cache, const char *path, struct pawl_error *err)
+{
+	char *bare = strdup(path), *end;
+	enum pawl_status status;
+
+	*cache = PAWL_OBJECT_CACHE_NONE;
+	if (!bare)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a path");
+	/* Behind a slash a link would be followed. */
+	for (end = bare + strlen(bare); end > bare + 1 && end[-1] == '/'; end--)
+		end[-1] = '\0';
+	status = open_folder(cache, bare, err);
+	free(bare);
+	return status;
 }
 
 void
@@ -133,6 +153,31 @@ write_all(int fd, const void *bytes, size_t n)
 	return true;
 }
 
+/*
+ * The same where a file may only be so large: without the signal whose default is to end the process, which
+ * a library must neither cause nor handle.
+ */
+static bool
+write_quietly(int fd, const struct iovec *parts, int n_parts)
+{
+	static const struct timespec at_once = {0, 0};
+	sigset_t signals, before, pending;
+	bool written = true;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGXFSZ);
+	sigpending(&pending);
+	pthread_sigmask(SIG_BLOCK, &signals, &before);
+	for (int i = 0; i < n_parts && written; i++)
+		written = write_all(fd, parts[i].iov_base, parts[i].iov_len);
+	if (!written && errno == EFBIG && !sigismember(&pending, SIGXFSZ)) {
+		sigtimedwait(&signals, NULL, &at_once);
+		errno = EFBIG;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return written;
+}
+
 static void *
 read_entry(int fd, const char *key, size_t *size)
 {
@@ -183,6 +228,8 @@ pawl_object_cache_store(const struct pawl_object_cache *cache, const char *key, 
 	size_t size, struct pawl_error *err)
 {
 	struct pawl_object_header header = {.key_bytes = strlen(key), .object_bytes = size};
+	const struct iovec parts[] = {{&header, sizeof(header)},
+		{(void *)(uintptr_t)key, strlen(key)}, {(void *)(uintptr_t)object, size}};
 	char name[32], temporary[96];
 	bool written;
 	int fd;
@@ -199,12 +246,15 @@ pawl_object_cache_store(const struct pawl_object_cache *cache, const char *key, 
 	if (fd < 0)
 		return pawl_fail(
 			err, PAWL_ENVIRONMENT, "kernel cache: %s: %s", temporary, strerror(errno));
-	written = write_all(fd, &header, sizeof(header)) &&
-		  write_all(fd, key, strlen(key)) && write_all(fd, object, size);
-	if (close(fd) || !written || renameat(cache->folder, temporary, cache->folder, name)) {
+	written = write_quietly(fd, parts, 3);
+	if (!written)
 		pawl_fail(err, PAWL_ENVIRONMENT, "kernel cache: %s: %s", name, strerror(errno));
-		unlinkat(cache->folder, temporary, 0);
-		return PAWL_ENVIRONMENT;
+	if ((close(fd) || (written && renameat(cache->folder, temporary, cache->folder, name))) &&
+		written) {
+		written = false;
+		pawl_fail(err, PAWL_ENVIRONMENT, "kernel cache: %s: %s", name, strerror(errno));
 	}
-	return PAWL_OK;
+	if (!written)
+		unlinkat(cache->folder, temporary, 0);
+	return written ? PAWL_OK : PAWL_ENVIRONMENT;
 }

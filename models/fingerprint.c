@@ -2,9 +2,11 @@
 
 #include <string.h>
 
+#include "runtime/kv_snapshot.h"
 #include "runtime/shape_key.h"
 
-enum { SAMPLE = 64 };
+/* Of a tensor that are read before their pages are given back. */
+enum { STRIPE = 1 << 20 };
 
 static void
 add_text(struct pawl_shape_key *key, const struct pawl_gguf_string *text)
@@ -14,16 +16,31 @@ add_text(struct pawl_shape_key *key, const struct pawl_gguf_string *text)
 }
 
 static void
-add_tensor(struct pawl_shape_key *key, const struct pawl_gguf_tensor *tensor)
+add_content(struct pawl_shape_key *key, const struct pawl_gguf *gguf,
+	const struct pawl_gguf_tensor *tensor)
 {
-	size_t n = tensor->n_bytes < SAMPLE ? tensor->n_bytes : SAMPLE;
+	const char *bytes = tensor->data;
+	uint64_t sum = 0;
 
+	for (size_t at = 0; at < tensor->n_bytes; at += STRIPE) {
+		size_t n = tensor->n_bytes - at < STRIPE ? tensor->n_bytes - at : STRIPE;
+
+		sum = pawl_kv_checksum(sum, bytes + at, (int64_t)n);
+		pawl_file_map_drop(&gguf->map, bytes + at, n);
+	}
+	pawl_shape_key_u64(key, sum);
+}
+
+static void
+add_tensor(struct pawl_shape_key *key, const struct pawl_gguf *gguf,
+	const struct pawl_gguf_tensor *tensor)
+{
 	add_text(key, &tensor->name);
 	pawl_shape_key_string(key, pawl_dtype_name(tensor->dtype));
 	pawl_shape_key_u64(key, (uint64_t)tensor->rank);
 	for (int i = 0; i < tensor->rank; i++)
 		pawl_shape_key_u64(key, (uint64_t)tensor->dims[i]);
-	pawl_shape_key_bytes(key, (const char *)tensor->data + (tensor->n_bytes - n) / 2, n);
+	add_content(key, gguf, tensor);
 }
 
 uint64_t
@@ -40,9 +57,7 @@ pawl_gguf_fingerprint(const struct pawl_gguf *gguf)
 		pawl_shape_key_u64(&key, value->n_bytes);
 		pawl_shape_key_bytes(&key, value->data, value->n_bytes);
 	}
-	for (size_t i = 0; i < gguf->n_tensors; i++) {
-		add_tensor(&key, &gguf->tensors[i]);
-		pawl_gguf_drop(gguf, &gguf->tensors[i]);
-	}
+	for (size_t i = 0; i < gguf->n_tensors; i++)
+		add_tensor(&key, gguf, &gguf->tensors[i]);
 	return key.value;
 }

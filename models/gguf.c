@@ -206,9 +206,3 @@ pawl_gguf_need_tensor(const struct pawl_gguf *gguf, const char *name,
 	*out = tensor;
 	return PAWL_OK;
 }
-
-void
-pawl_gguf_drop(const struct pawl_gguf *gguf, const struct pawl_gguf_tensor *tensor)
-{
-	pawl_file_map_drop(&gguf->map, tensor->data, tensor->n_bytes);
-}

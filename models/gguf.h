@@ -106,9 +106,6 @@ struct pawl_gguf_tensor *pawl_gguf_find_tensor(const struct pawl_gguf *gguf, con
 enum pawl_status pawl_gguf_need_tensor(const struct pawl_gguf *gguf, const char *name,
 	const struct pawl_gguf_tensor **out, struct pawl_error *err);
 
-/* The tensor's pages are not needed now (its data was repacked); reading it stays allowed. */
-void pawl_gguf_drop(const struct pawl_gguf *gguf, const struct pawl_gguf_tensor *tensor);
-
 /*
  * Typed metadata.  need: a missing key is an error; get: it gives the fallback.  A value of
  * another type is always an error.  An integer of any width is taken when its value fits;

@@ -107,6 +107,15 @@ run_ref -p "another beginning" -n 3 --reuse "$dir/kept"
 check "another prompt is not mixed up with it" cmp "$dir/out" "$dir/other"
 tiny q4.gguf q4_0
 refused 1 '^pawl run: --restore: .*kept: the snapshot is of another model' run "$dir/q4.gguf" --target ref --restore "$dir/kept" -n 2
+# One bit of one weight, wherever it is.
+bytes=$(wc -c <"$model")
+for tenth in 5 6 7 8 9; do
+  cp "$model" "$dir/bit.gguf"
+  at=$((bytes * tenth / 10))
+  old=$(od -An -tu1 -j $at -N 1 "$model")
+  printf "\\$(printf %o $((old ^ 1)))" | dd of="$dir/bit.gguf" bs=1 seek=$at conv=notrunc 2>/dev/null
+  refused 1 'the snapshot is of another model' run "$dir/bit.gguf" --target ref --restore "$dir/kept" -n 2
+done
 refused 1 'of a cache of f16, this one is of f32' run "$model" --target ref --restore "$dir/kept" -n 2 --kv f32
 refused 1 'positions are needed, the context holds 16' run "$model" --target ref --restore "$dir/kept" -p x -n 2 --ctx 16
 head -c 1000 "$dir/kept" >"$dir/short"

@@ -141,7 +141,7 @@ START_TEST(dropped_pages_leave_and_come_back)
 	tensor = &gguf->tensors[0];
 	ck_assert_mem_eq(tensor->data, data, N);
 	before = resident(gguf->bytes);
-	pawl_gguf_drop(gguf, tensor);
+	pawl_file_map_drop(&gguf->map, tensor->data, tensor->n_bytes);
 	after = resident(gguf->bytes);
 	if (before < 0)
 		pawl_skip("dropped_pages_leave_and_come_back", "there is no /proc/self/smaps");
@@ -161,7 +161,7 @@ START_TEST(dropping_borrowed_bytes_does_nothing)
 	void *bytes = pawl_small_gguf(3, &n);
 
 	ck_assert_int_eq(pawl_gguf_parse(bytes, n, "memory", &gguf, &err), PAWL_OK);
-	pawl_gguf_drop(gguf, &gguf->tensors[0]);
+	pawl_file_map_drop(&gguf->map, gguf->tensors[0].data, gguf->tensors[0].n_bytes);
 	ck_assert_mem_eq(gguf->tensors[0].data, ((const float[]){1.0f, 2.0f, 3.0f}), 12);
 	pawl_gguf_free(gguf);
 	free(bytes);

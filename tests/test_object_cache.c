@@ -11,9 +11,12 @@
 
 #include <check.h>
 #include <dirent.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -200,6 +203,43 @@ START_TEST(what_others_could_have_written_is_not_run)
 		err.text);
 	ck_assert_int_eq(cache.folder, -1);
 	ck_assert_int_eq(chmod(folder, 0700), 0);
+	snprintf(target, sizeof(target), "%s.link/", folder);
+	ck_assert_int_eq(pawl_object_cache_open(&cache, folder, &err), PAWL_OK);
+	pawl_object_cache_release(&cache);
+	target[strlen(target) - 1] = '\0';
+	ck_assert_int_eq(symlink(folder, target), 0);
+	ck_assert_int_eq(pawl_object_cache_open(&cache, target, &err), PAWL_ENVIRONMENT);
+	strcat(target, "/");
+	ck_assert_int_eq(pawl_object_cache_open(&cache, target, &err), PAWL_ENVIRONMENT);
+	target[strlen(target) - 1] = '\0';
+	ck_assert_int_eq(remove(target), 0);
+	remove_folder();
+}
+END_TEST
+
+/* The signal that ends a process which writes too much is neither raised nor lost. */
+START_TEST(a_file_that_may_not_grow_costs_only_time)
+{
+	struct pawl_object_cache cache;
+	struct rlimit limit, small;
+	char object[4096] = {0};
+	sigset_t pending;
+
+	open_cache(&cache);
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	small = limit;
+	small.rlim_cur = 1024;
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+	ck_assert_int_eq(pawl_object_cache_store(&cache, "key", object, sizeof(object), &err),
+		PAWL_ENVIRONMENT);
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	ck_assert_msg(strstr(err.text, strerror(EFBIG)), "%s", err.text);
+	ck_assert_int_eq(each_entry(NULL), 0);
+	ck_assert_int_eq(sigpending(&pending), 0);
+	ck_assert(!sigismember(&pending, SIGXFSZ));
+	ck_assert_int_eq(
+		pawl_object_cache_store(&cache, "key", object, sizeof(object), &err), PAWL_OK);
+	pawl_object_cache_release(&cache);
 	remove_folder();
 }
 END_TEST
@@ -383,6 +423,7 @@ pawl_object_cache_suite(void)
 	tcase_add_test(tcase, what_is_stored_is_found);
 	tcase_add_test(tcase, damage_is_a_miss);
 	tcase_add_test(tcase, what_others_could_have_written_is_not_run);
+	tcase_add_test(tcase, a_file_that_may_not_grow_costs_only_time);
 	tcase_add_test(tcase, folders_are_made);
 #ifdef PAWL_HAVE_LLVM
 	tcase_add_test(tcase, a_warm_start_compiles_nothing);
