@@ -60,6 +60,13 @@ check "the last exact rows" cmp "$dir/from" "$dir/tail"
 # 6 rings of 128 and a layer of 512 positions of 2 * 32 f16.
 succeeds "memory" plan "$model" --memory --json --threads 1 --target ref --ctx 512
 check "with rings" grep -q '"kv":	"163840"' "$dir/out"
+succeeds "memory of a run that saves" plan "$model" --memory --save --json --threads 1 --target ref --ctx 512
+forecast=$(sed -n 's/.*"kv":	"\([0-9]*\)".*/\1/p' "$dir/out")
+tool run "$model" --target ref -p "the sun" -n 2 --ctx 512 -v --save "$dir/session"
+check "which has no rings: $forecast bytes" grep -q "; cache for 512 positions, $forecast bytes\$" "$dir/err"
+tool run "$model" --target ref -p "the sun" -n 2 --ctx 512 -v --reuse "$dir/session"
+check "nor has one that restores" grep -q "; cache for 512 positions, $forecast bytes\$" "$dir/err"
+refused 2 '\-\-save is for --memory' plan "$model" --save
 succeeds "memory of a short context" plan "$model" --memory --json --threads 1 --target ref --ctx 128
 check "without" grep -q '"kv":	"114688"' "$dir/out"
 succeeds "a plan of more rows than a ring is for" plan "$model" --target ref --ctx 512 --seq 150 --logits none

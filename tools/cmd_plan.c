@@ -13,7 +13,7 @@
 #include <string.h>
 
 struct plan {
-	bool json, memory;
+	bool json, memory, save;
 	int64_t seq;
 	int logits; /* enum pawl_logits; -1: not given */
 	struct pawl_engine_options options;
@@ -99,6 +99,7 @@ forecast(struct pawl_engine *engine, const struct plan *p, const char *path, str
 	int64_t capacity;
 	enum pawl_status status = pawl_model_open_bare(path, &engine->model, err);
 
+	engine->keeps_all = p->save;
 	if (!status)
 		status = pawl_engine_capacity(engine, 1, &capacity, err);
 	return status ? status : pawl_forecast_print(engine, capacity, p->json, err);
@@ -112,6 +113,8 @@ pawl_cmd_plan(int argc, char **argv)
 		{"--json", PAWL_OPTION_ON, &p.json, NULL, "as JSON (docs/plan-schema.json)", 0, 0},
 		{"--memory", PAWL_OPTION_ON, &p.memory, NULL,
 			"the bytes that a generation will take, instead of one plan", 0, 0},
+		{"--save", PAWL_OPTION_ON, &p.save, NULL,
+			"those of one with --save, --restore or --reuse, which has no rings", 0, 0},
 		{"--seq", PAWL_OPTION_INT, &p.seq, "N", "tokens a run takes (default: 1)", 1, 4096},
 		{"--logits", PAWL_OPTION_CHOICE, &p.logits, "none|last|all",
 			"rows of logits (default: last for one token, else none)", 0, 0},
@@ -124,8 +127,9 @@ pawl_cmd_plan(int argc, char **argv)
 	const struct pawl_command command = {"plan", "MODEL|FILE.pawl",
 		"Shows the held plan of a step of a model, or of a graph in text form; or the\n"
 		"memory that running a model will take: contiguous, without a draft model, whose\n"
-		"own forecast is to be added, and not in a pool of simulate.  --memory, --seq,\n"
-		"--logits, --ctx and --kv are for models, --threads is for --memory.",
+		"own forecast is to be added, and not in a pool of simulate.  A session that is\n"
+		"restored takes the size of its file beside that.  --memory, --seq, --logits,\n"
+		"--ctx and --kv are for models, --threads and --save are for --memory.",
 		options, sizeof(options) / sizeof(options[0]), 1, 1};
 	struct pawl_args args;
 	struct pawl_plan *own = NULL;
@@ -138,11 +142,11 @@ pawl_cmd_plan(int argc, char **argv)
 
 	if (exit_status < 0 && is_text(args.operands[0]))
 		exit_status = pawl_options_refuse(&command, &args,
-			"--memory --seq --logits --ctx --kv",
+			"--memory --save --seq --logits --ctx --kv",
 			"is for models, and a file named *.pawl is a graph");
 	if (exit_status < 0)
 		exit_status = pawl_options_refuse(&command, &args,
-			p.memory ? "--seq --logits" : "--threads",
+			p.memory ? "--seq --logits" : "--threads --save",
 			p.memory ? "is not for --memory, which is about whole generations"
 				 : "is for --memory");
 	if (exit_status >= 0)
