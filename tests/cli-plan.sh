@@ -55,6 +55,18 @@ check "of the cache" grep -q '^ *[1-9][0-9]*  cache$' "$dir/out"
 total=$(sed -n 's/^ *\([0-9]*\)  in all$/\1/p' "$dir/out")
 check "in all" test "$(awk '/  / && !/in all/ && $1 ~ /^[0-9]+$/ {n += $1} END {print n}' "$dir/out")" = "$total"
 succeeds "as JSON" plan "$model" --memory --json --threads 1 --target ref
+for context in 1 16 32; do # a run on 16 takes no chunks of a prompt
+  succeeds "memory of $context positions" plan "$model" --memory --json --threads 1 --target ref --ctx $context
+  cp "$dir/out" "$dir/memory$context.json"
+done
+check "which grows with them" python3 - "$dir" <<'PYTHON'
+import json, sys
+one, least, two = (json.load(open("%s/memory%d.json" % (sys.argv[1], n))) for n in (1, 16, 32))
+assert one["capacity"] == "1" and one["kv"] == least["kv"] and int(two["kv"]) == 2 * int(least["kv"])
+assert one["total"] == least["total"] and int(least["scratch"]) < int(two["scratch"])
+assert least["weights"] == two["weights"] and int(least["weights"]) > 0
+PYTHON
+succeeds "as JSON" plan "$model" --memory --json --threads 1 --target ref
 check "no compiler for ref" grep -q '"compiler":	"0"' "$dir/out"
 check "the same sum" grep -q "\"total\":	\"$total\"" "$dir/out"
 check "nor in the table" sh -c '! "$1" plan "$2" --memory --target ref | grep -q compiled' - "$pawl" "$model"

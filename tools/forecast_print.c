@@ -118,6 +118,8 @@ pawl_forecast_print(struct pawl_engine *engine, int64_t capacity, bool json, str
 	struct pawl_plan *plans[N_PLANS] = {NULL};
 	struct pawl_memory_forecast forecast;
 	int n_threads = (int)engine->options.threads;
+	/* A prompt goes by single tokens through a cache that has no room for a chunk. */
+	int first = shape.max_seq_len < PAWL_PREFILL_CHUNK ? 1 : 0;
 	char reason[160];
 	enum pawl_status status = pawl_engine_open_device(engine, err);
 
@@ -125,7 +127,7 @@ pawl_forecast_print(struct pawl_engine *engine, int64_t capacity, bool json, str
 		status = pawl_decoder_rings(source, &options, &shape.rings, err);
 	if (!status && !n_threads)
 		status = pawl_default_threads(reason, sizeof(reason), &n_threads, err);
-	for (int i = 0; i < N_PLANS && !status; i++) {
+	for (int i = first; i < N_PLANS && !status; i++) {
 		struct pawl_graph_request request = requests[i];
 
 		request.capacity = shape.max_seq_len;
@@ -134,8 +136,8 @@ pawl_forecast_print(struct pawl_engine *engine, int64_t capacity, bool json, str
 		status = build(engine, &request, &plans[i], err);
 	}
 	if (!status)
-		status = pawl_forecast_memory((const struct pawl_plan *const *)plans, N_PLANS,
-			&shape, n_threads, &forecast, err);
+		status = pawl_forecast_memory((const struct pawl_plan *const *)plans + first,
+			N_PLANS - first, &shape, n_threads, &forecast, err);
 	if (!status && json)
 		status = print_json(&forecast, capacity, n_threads, err);
 	else if (!status)
