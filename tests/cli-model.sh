@@ -254,6 +254,8 @@ check "aggregate of a batch" python3 -c '
 import json, sys
 row, = json.load(open(sys.argv[1]))["rows"]
 assert row["sequences"] == 8 and row["decode_tps"] > 0' "$dir/out"
+succeeds "bench --batch up to the context" bench "$model" --target ref -t 1 -n 2 -d 254 -r 1 --batch 1
+refused 1 '^pawl bench: 257 positions are needed, the model was made for 256$' bench "$model" --target ref -t 1 -n 2 -d 255 -r 1 --batch 1
 refused 2 '\-p is not for --batch' bench "$model" --batch 2 -p 5
 refused 2 '^pawl bench: --batch: 9 is not in 1 .. 8' bench "$model" --batch 9
 refused 2 '\-d is not for --replan' bench "$model" --replan -d 5

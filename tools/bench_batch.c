@@ -52,6 +52,20 @@ fill(struct run *run, struct pawl_error *err)
 	return status;
 }
 
+/* The paged decoder has no limit of its own to the positions of a sequence. */
+static enum pawl_status
+check_context(
+	const struct pawl_engine *engine, int64_t depth, int64_t n, struct pawl_error *err)
+{
+	int64_t made_for = pawl_model_info(engine->model)->n_ctx;
+
+	return depth + n <= made_for ? PAWL_OK
+				     : pawl_fail(err, PAWL_CAPACITY,
+					       "%" PRId64 " positions are needed, the model was "
+					       "made for %" PRId64,
+					       depth + n, made_for);
+}
+
 static enum pawl_status
 start(struct pawl_engine *engine, struct run *run, struct pawl_error *err)
 {
@@ -146,10 +160,13 @@ pawl_bench_batch(struct pawl_engine *engine, const struct pawl_ints *list, int64
 	int64_t n, int64_t repeats, struct pawl_progress *progress, struct pawl_json *json,
 	cJSON *rows, struct pawl_error *err)
 {
-	struct batch *batches = calloc((size_t)list->n, sizeof(*batches));
 	struct run run = {.depth = depth, .n = n};
-	enum pawl_status status;
+	enum pawl_status status = check_context(engine, depth, n, err);
+	struct batch *batches;
 
+	if (status)
+		return status;
+	batches = calloc((size_t)list->n, sizeof(*batches));
 	if (!batches)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a list of batches");
 	for (int i = 0; i < list->n; i++)
