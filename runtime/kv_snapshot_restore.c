@@ -138,10 +138,15 @@ check_body(const struct pawl_kv_snapshot *s, const char *path, struct pawl_error
 static enum pawl_status
 read_snapshot(struct pawl_kv_snapshot *s, int fd, const char *path, struct pawl_error *err)
 {
-	enum pawl_status status = read_front(&s->front, fd, path, err);
 	int64_t front_bytes, bytes;
+	enum pawl_status status;
 	struct stat info;
 
+	if (fstat(fd, &info))
+		return pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", path, strerror(errno));
+	if (!S_ISREG(info.st_mode))
+		return bad(err, path, "not a regular file");
+	status = read_front(&s->front, fd, path, err);
 	if (!status)
 		status = find_form(s, path, err);
 	if (status)
@@ -150,10 +155,6 @@ read_snapshot(struct pawl_kv_snapshot *s, int fd, const char *path, struct pawl_
 		      pawl_kv_snapshot_geometry_bytes(s->front.header.kind);
 	bytes = token_bytes(s) + (s->front.header.n_positions ? s->form.bytes : 0) +
 		(int64_t)sizeof(uint64_t);
-	if (fstat(fd, &info))
-		return pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", path, strerror(errno));
-	if (!S_ISREG(info.st_mode))
-		return bad(err, path, "not a regular file");
 	if (info.st_size - front_bytes != bytes)
 		return pawl_fail(err, PAWL_INVALID_FILE,
 			"%.300s: %" PRId64 " bytes, the header is that of %" PRId64, path,

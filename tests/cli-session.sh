@@ -121,6 +121,13 @@ refused 1 'positions are needed, the context holds 16' run "$model" --target ref
 head -c 1000 "$dir/kept" >"$dir/short"
 refused 1 '^pawl run: --restore: .*short: 1000 bytes, the header is that of' run "$model" --target ref --restore "$dir/short" -n 2
 refused 1 '^pawl run: --restore: .*none: No such file' run "$model" --target ref --restore "$dir/none" -n 2
+mkfifo "$dir/fifo"
+exec 9<>"$dir/fifo"
+refused 1 '^pawl run: --restore: .*fifo: not a regular file$' run "$model" --target ref --restore "$dir/fifo" -n 2
+head -c 4096 "$dir/kept" >&9
+refused 1 '^pawl run: --reuse: .*fifo: not a regular file$' run "$model" --target ref --reuse "$dir/fifo" -p x -n 2
+exec 9>&-
+refused 1 '^pawl run: --restore: .*: not a regular file$' run "$model" --target ref --restore "$dir" -n 2
 refused 1 '^pawl run: --save: .*none/x: No such file' run "$model" --target ref -p x -n 2 --save "$dir/none/x"
 refused 1 '^pawl run: --save: .*is the same file as the input' run "$model" --target ref -p x -n 2 --save "$model"
 python3 - "$dir" <<'PYTHON'

@@ -455,7 +455,7 @@ START_TEST(what_is_no_file)
 	ck_assert_int_eq(try_open(), PAWL_INVALID_FILE);
 	unlink(file.path);
 	ck_assert_int_eq(mkdir(file.path, 0700), 0);
-	ck_assert_int_eq(try_open(), PAWL_ENVIRONMENT);
+	ck_assert_int_eq(try_open(), PAWL_INVALID_FILE);
 	rmdir(file.path);
 	pawl_snapshot_file_write(&file, "hello", 5);
 	ck_assert_int_eq(try_open(), PAWL_INVALID_FILE);
