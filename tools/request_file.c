@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_WHOLE 9007199254740992.0 /* up to which a number of JSON is exact */
+/* 2^53 - 1: a larger whole number in JSON may have been rounded when it was read. */
+#define MOST_WHOLE 9007199254740991.0
 
 static enum pawl_status
 read_whole(const cJSON *item, double min, double max, int64_t *out, struct pawl_error *err)
