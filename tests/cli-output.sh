@@ -107,7 +107,7 @@ refused 1 'positions are needed' eval "$work/m.gguf" --tokens 1,2,3 --ctx 2 --lo
 check "nothing is left by failures" is_fresh
 check "and nothing is lost" test "$(cat "$work/s")" = precious
 mkfifo "$dir/fifo"
-for signal in INT TERM HUP QUIT; do
+for signal in INT TERM HUP QUIT USR1 USR2 ALRM VTALRM PROF IO; do
   env --default-signal=$signal "$pawl" run "$work/m.gguf" -f "$dir/fifo" --target ref --stats-json "$work/s" \
     --save "$work/t" >"$dir/out" 2>"$dir/err" &
   pid=$!

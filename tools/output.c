@@ -16,8 +16,9 @@
 
 enum { MAX_TRIES = 100, MAX_LINKS = 40 };
 
-static const int ending_signals[] = {
-	SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU, SIGXFSZ};
+/* Those of POSIX that end a process and are no fault of its own. */
+static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU, SIGXFSZ,
+	SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGPOLL};
 
 static struct pawl_output *volatile opened;
 
