@@ -153,7 +153,13 @@ bad 'priority is none of low, normal, high, critical' '{"prompt": "x", "n": 1, "
 bad 'priority is none of low, normal, high, critical' '{"prompt": "x", "n": 1, "priority": 3}'
 bad 'id is not a text' '{"prompt": "x", "n": 1, "id": 4}'
 bad 'id is empty' '{"prompt": "x", "n": 1, "id": ""}'
-bad 'id holds the control character 10' '{"prompt": "x", "n": 1, "id": "a\nb"}'
+for code in 0001 000A 001F 007F 0080 009F 061C 200E 200F 2028 2029 202A 202E 2066 2069; do
+  bad "id holds the control character U+$code" "{\"prompt\": \"x\", \"n\": 1, \"id\": \"a\\u${code}b\"}"
+done
+for code in 0020 007E 00A0 061B 061D 200D 2010 2027 202F 2065 206A; do
+  printf '{"prompt": "x", "n": 1, "id": "a\\u%sb"}\n' $code >"$dir/name.jsonl"
+  succeeds "an id with U+$code" simulate "$model" "$dir/name.jsonl" --target ref --json
+done
 bad 'id has 65 bytes, 64 are possible' "{\"prompt\": \"x\", \"n\": 1, \"id\": \"$(printf '%065d' 0)\"}"
 printf '{"prompt": "x", "n": 1, "id": "b"}\n{"prompt": "x", "n": 1, "id": "a"}\n{"prompt": "y", "n": 1, "arrival": 9, "id": "a"}\n' >"$dir/bad.jsonl"
 refused 1 "bad.jsonl:3: the id 'a' is that of line 2 too$" simulate "$model" "$dir/bad.jsonl"

@@ -4,6 +4,7 @@
 #include "tools/input.h"
 
 #include <cJSON.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -94,18 +95,43 @@ read_priority(const cJSON *item, struct pawl_file_request *r, struct pawl_error 
 	return pawl_fail(err, PAWL_INVALID_FILE, "priority is none of low, normal, high, critical");
 }
 
+/*
+ * What moves the cursor of a terminal, ends a line or turns the direction of text: C0, DEL and C1, and
+ * what Unicode has of Zl, Zp and Bidi_Control.
+ */
+static bool
+is_control(uint32_t code)
+{
+	return code < ' ' || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e ||
+	       code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+	       (code >= 0x2066 && code <= 0x2069);
+}
+
+/* A name is a field of a line in reports. */
+static enum pawl_status
+check_name(const char *name, struct pawl_error *err)
+{
+	const char *end = name + strlen(name);
+	uint32_t code;
+	int n;
+
+	for (const char *at = name; at < end; at += n) {
+		n = pawl_utf8_next(at, (size_t)(end - at), &code);
+		if (n <= 0)
+			return pawl_fail(err, PAWL_INVALID_FILE, "id is not UTF-8");
+		if (is_control(code))
+			return pawl_fail(err, PAWL_INVALID_FILE,
+				"id holds the control character U+%04" PRIX32, code);
+	}
+	return PAWL_OK;
+}
+
 static enum pawl_status
 read_id(const cJSON *item, struct pawl_file_request *r, struct pawl_error *err)
 {
 	enum pawl_status status = read_text(item, PAWL_MAX_REQUEST_NAME, &r->name, err);
 
-	if (!status && pawl_utf8_valid_prefix(r->name, strlen(r->name)) < strlen(r->name))
-		status = pawl_fail(err, PAWL_INVALID_FILE, "id is not UTF-8");
-	for (const char *at = r->name; !status && *at; at++)
-		if ((unsigned char)*at < ' ' || *at == 0x7f)
-			status = pawl_fail(
-				err, PAWL_INVALID_FILE, "id holds the control character %d", *at);
-	return status;
+	return status ? status : check_name(r->name, err);
 }
 
 static const struct field {
