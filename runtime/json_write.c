@@ -72,6 +72,40 @@ pawl_json_string(struct pawl_json *json, cJSON *parent, const char *name, const 
 	add(json, parent, name, text ? cJSON_CreateString(text) : cJSON_CreateNull());
 }
 
+/* As a JSON string, of up to 6 n + 2 bytes and a zero. */
+static void
+quote(const char *text, size_t n, char *out)
+{
+	static const char special[] = "\"\\\b\f\n\r\t", names[] = "\"\\bfnrt";
+
+	*out++ = '"';
+	for (size_t i = 0; i < n; i++) {
+		const char *at = text[i] ? strchr(special, text[i]) : NULL;
+
+		if (at)
+			out += sprintf(out, "\\%c", names[at - special]);
+		else if ((unsigned char)text[i] < ' ')
+			out += sprintf(out, "\\u%04x", (unsigned int)text[i]);
+		else
+			*out++ = text[i];
+	}
+	memcpy(out, "\"", 2);
+}
+
+void
+pawl_json_bytes(struct pawl_json *json, cJSON *parent, const char *name, const char *text, size_t n)
+{
+	char *quoted = text && n <= (SIZE_MAX - 3) / 6 ? malloc(6 * n + 3) : NULL;
+
+	if (quoted)
+		quote(text, n, quoted);
+	add(json, parent, name,
+		quoted  ? cJSON_CreateRaw(quoted)
+		: text ? NULL
+		       : cJSON_CreateNull());
+	free(quoted);
+}
+
 void
 pawl_json_int64(struct pawl_json *json, cJSON *parent, const char *name, int64_t value)
 {

@@ -10,6 +10,7 @@
 
 #include <cJSON.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Once memory has run out everything is a no-op and the text is refused. */
@@ -33,6 +34,9 @@ cJSON *pawl_json_object(struct pawl_json *json, cJSON *parent, const char *name)
 cJSON *pawl_json_array(struct pawl_json *json, cJSON *parent, const char *name);
 /* text is copied; NULL gives null. */
 void pawl_json_string(struct pawl_json *json, cJSON *parent, const char *name, const char *text);
+/* n bytes of UTF-8, which may hold zeros; they are copied.  NULL gives null. */
+void pawl_json_bytes(struct pawl_json *json, cJSON *parent, const char *name, const char *text,
+	size_t n);
 /* "-12" */
 void pawl_json_int64(struct pawl_json *json, cJSON *parent, const char *name, int64_t value);
 /* "0x00f1..." */

@@ -69,6 +69,22 @@ pool = json.load(open(sys.argv[1]))["pool"]
 assert [look["step"] for look in pool] == list(range(5, 5 * len(pool) + 1, 5)) and len(pool) > 4
 assert pool[0]["decoding"] > 0 and pool[0]["resident_bytes"] > 0
 PYTHON
+# Every byte a token: all of text, whatever it holds, comes out of JSON as detokenize gives it.
+for seed in 1 2 3 4 5 6 7 8; do
+  echo '{"prompt": "x", "n": 200, "temp": 100, "seed": '$seed'}'
+done >"$dir/drawn.jsonl"
+succeeds "texts of any bytes" simulate "$model" "$dir/drawn.jsonl" --target ref --ignore-end --json --show
+check "as they are" python3 - "$dir/out" "$pawl" "$model" <<'PYTHON'
+import json, subprocess, sys
+rows = json.load(open(sys.argv[1]))["requests"]
+drawn = "".join(r["text"] for r in rows)
+for r in rows:
+    bytes = subprocess.run([*sys.argv[2:3], "detokenize", "--no-special", sys.argv[3]], check=True,
+                           input=json.dumps(r["tokens"]).encode(), stdout=subprocess.PIPE).stdout
+    assert r["text"] == bytes.decode("utf-8", "replace"), (r["text"], bytes)
+for character in '\0\1\b\f\n\r\t"\\\x1f\x7f\ufffd':
+    assert character in drawn, character
+PYTHON
 succeeds "standard input" simulate --help
 "$pawl" simulate "$model" - --target ref --ignore-end --block-size 16 --json <"$requests" >"$dir/second.json" 2>"$dir/err"
 check "the same from standard input" python3 "$dir/same.py" "$dir/first.json" "$dir/second.json"

@@ -98,30 +98,32 @@ print_summary(const struct pawl_simulation *s)
 		pawl_counters_rebuilds(&paged.counters));
 }
 
-/* As UTF-8, malloc'ed; what is none, and zeros, come out as U+FFFD.  NULL for a refused request. */
+/*
+ * n_text bytes of UTF-8, malloc'ed, which may hold zeros; what is no UTF-8 comes out as U+FFFD.  NULL for
+ * a refused request.
+ */
 static enum pawl_status
-text_of(const struct pawl_simulation *s, const struct row *row, char **text, struct pawl_error *err)
+text_of(const struct pawl_simulation *s, const struct row *row, char **text, size_t *n_text,
+	struct pawl_error *err)
 {
 	struct pawl_utf8_stream stream;
 	enum pawl_status status;
-	char *bytes, *zero;
-	size_t n, n_text;
+	char *bytes;
+	size_t n;
 
 	*text = NULL;
+	*n_text = 0;
 	if (!row->one->id)
 		return PAWL_OK;
 	status = pawl_tokenizer_decode(pawl_model_tokenizer(s->engine->model),
 		row->info.tokens, (size_t)row->info.n_new, false, &bytes, &n, err);
 	if (status)
 		return status;
-	while ((zero = memchr(bytes, 0, n)))
-		*zero = (char)0xff;
-	*text = malloc(PAWL_UTF8_STREAM_ROOM(n) + PAWL_UTF8_STREAM_ROOM(0) + 1);
+	*text = malloc(PAWL_UTF8_STREAM_ROOM(n) + PAWL_UTF8_STREAM_ROOM(0));
 	if (*text) {
 		pawl_utf8_stream_init(&stream);
-		n_text = pawl_utf8_stream_push(&stream, bytes, n, *text);
-		n_text += pawl_utf8_stream_flush(&stream, *text + n_text);
-		(*text)[n_text] = 0;
+		*n_text = pawl_utf8_stream_push(&stream, bytes, n, *text);
+		*n_text += pawl_utf8_stream_flush(&stream, *text + *n_text);
 	}
 	free(bytes);
 	return *text ? PAWL_OK : pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %zu bytes", n);
@@ -131,11 +133,14 @@ static enum pawl_status
 print_text(const struct pawl_simulation *s, const struct row *row, struct pawl_error *err)
 {
 	char *text;
-	enum pawl_status status = text_of(s, row, &text, err);
+	size_t n;
+	enum pawl_status status = text_of(s, row, &text, &n, err);
 
 	if (status || !text)
 		return status;
-	printf("\n== %s\n%s\n", row->one->request->name, text);
+	printf("\n== %s\n", row->one->request->name);
+	fwrite(text, 1, n, stdout);
+	fputs("\n", stdout);
 	free(text);
 	return PAWL_OK;
 }
@@ -186,6 +191,7 @@ add_row(const struct pawl_simulation *s, const struct row *row, bool show, struc
 	cJSON *o = pawl_json_object(json, rows, NULL), *tokens;
 	enum pawl_status status;
 	char *text;
+	size_t n;
 
 	pawl_json_string(json, o, "id", row->one->request->name);
 	pawl_json_real(json, o, "line", row->one->request->line);
@@ -211,9 +217,9 @@ add_row(const struct pawl_simulation *s, const struct row *row, bool show, struc
 	pawl_json_real(json, o, "recomputes", (double)info->n_recomputes);
 	if (!show)
 		return PAWL_OK;
-	status = text_of(s, row, &text, err);
+	status = text_of(s, row, &text, &n, err);
 	if (!status)
-		pawl_json_string(json, o, "text", text);
+		pawl_json_bytes(json, o, "text", text, n);
 	free(text);
 	return status;
 }
