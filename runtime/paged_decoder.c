@@ -354,7 +354,7 @@ run_lot(struct pawl_paged_decoder *d, struct lot *lot, const float **logits, str
 	return PAWL_OK;
 }
 
-/* The smallest of 1, 2, 4, 8 that holds n. */
+/* The smallest of 1, 2, 4, 8 that holds n <= 8. */
 static int64_t
 bucket_of(int64_t n)
 {
@@ -378,13 +378,15 @@ enum pawl_status
 pawl_paged_decoder_step(struct pawl_paged_decoder *d, const struct pawl_paged_row *rows, int64_t n,
 	const float **logits, struct pawl_error *err)
 {
-	int64_t bucket = bucket_of(n);
-	struct lot lot = {.n = n, .each = 1, .kind = {bucket, bucket, PAWL_LOGITS_ALL}};
+	struct lot lot = {.n = n, .each = 1};
 	uint32_t tokens[PAWL_MAX_BATCH];
 	enum pawl_status status = check_batch(n, err);
+	int64_t bucket;
 
 	if (status)
 		return status;
+	bucket = bucket_of(n);
+	lot.kind = (struct pawl_step_kind){bucket, bucket, PAWL_LOGITS_ALL};
 	for (int64_t i = 0; i < n; i++) {
 		lot.sessions[i] = rows[i].session;
 		tokens[i] = rows[i].token;
@@ -398,15 +400,13 @@ enum pawl_status
 pawl_paged_decoder_extend(struct pawl_paged_decoder *d, struct pawl_kv_session_id session,
 	const uint32_t *tokens, int64_t n, const float **logits, struct pawl_error *err)
 {
-	struct lot lot = {.sessions = {session},
-		.n = 1,
-		.each = n,
-		.tokens = tokens,
-		.kind = {bucket_of(n), 1, PAWL_LOGITS_ALL}};
+	struct lot lot = {.sessions = {session}, .n = 1, .each = n, .tokens = tokens};
 	enum pawl_status status = check_batch(n, err);
 
-	if (!status)
-		status = pawl_check_tokens(&d->source, tokens, n, err);
+	if (status)
+		return status;
+	lot.kind = (struct pawl_step_kind){bucket_of(n), 1, PAWL_LOGITS_ALL};
+	status = pawl_check_tokens(&d->source, tokens, n, err);
 	return status ? status : run_lot(d, &lot, logits, err);
 }
 

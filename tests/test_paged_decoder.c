@@ -437,6 +437,11 @@ START_TEST(refusals_change_nothing)
 	check_refused(PAWL_INVALID_ARGUMENT, rows, 0, "no tokens");
 	check_refused(PAWL_INVALID_ARGUMENT, rows, -1, "no tokens");
 	check_refused(PAWL_INVALID_ARGUMENT, rows, 9, "9 rows in one run, 8 are possible");
+	check_refused(PAWL_INVALID_ARGUMENT, rows, INT64_MAX,
+		"9223372036854775807 rows in one run, 8 are possible");
+	ck_assert_int_eq(pawl_paged_decoder_extend(decoder, b, &token, INT64_MAX, NULL, &err),
+		PAWL_INVALID_ARGUMENT);
+	ck_assert_str_eq(err.text, "9223372036854775807 rows in one run, 8 are possible");
 	rows[0] = (struct pawl_paged_row){b, N_VOCAB};
 	check_refused(PAWL_INVALID_ARGUMENT, rows, 1, "token 0 is 40, the model has 40");
 	rows[0] = (struct pawl_paged_row){{999999}, 1};
