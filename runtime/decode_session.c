@@ -212,6 +212,10 @@ check_cache(
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"the plan is for rings of %" PRId64 " positions, this cache has %" PRId64,
 			key->ring, shape->rings.positions);
+	if (shape->rings.positions && shape->rings.window != key->ring_window)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"the plan is for rings of a window of %" PRId64 ", this cache has %" PRId64,
+			key->ring_window, shape->rings.window);
 	return PAWL_OK;
 }
 

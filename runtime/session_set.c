@@ -110,10 +110,33 @@ asked_key(const struct pawl_session_set *set, const struct pawl_kv_cache *cache,
 		.v_layout = shape->layout[PAWL_KV_V],
 		.device = pawl_inference_context_device(set->context)->id,
 		.ring = shape->rings.positions,
+		.ring_window = shape->rings.positions ? shape->rings.window : 0,
 		.n_sequences = kind.n_sequences,
 		.block_size = kind.n_sequences ? set->options.block_size : 0,
 		.max_blocks = kind.n_sequences ? set->options.max_blocks : 0,
 	};
+}
+
+/* What a plan bakes of rings is the model's, and how far back a cache of rings goes follows from it. */
+static enum pawl_status
+check_rings(const struct pawl_model_source *source, const struct pawl_kv_rings *rings,
+	struct pawl_error *err)
+{
+	if (!rings->positions)
+		return PAWL_OK;
+	if (rings->window != source->window)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"the cache has rings for a window of %" PRId64 ", the model has %" PRId64,
+			rings->window, source->window);
+	for (int64_t i = 0; i < source->n_layers; i++)
+		if (pawl_layer_set_has(&rings->layers, i) !=
+			pawl_layer_set_has(&source->window_layers, i))
+			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+				"layer %" PRId64 " has %s ring in the cache and %s window in the "
+				"model", i,
+				pawl_layer_set_has(&rings->layers, i) ? "a" : "no",
+				pawl_layer_set_has(&source->window_layers, i) ? "a" : "no");
+	return PAWL_OK;
 }
 
 static bool
@@ -258,12 +281,15 @@ pawl_session_set_ready(struct pawl_session_set *set, struct pawl_kv_cache *cache
 {
 	const struct pawl_plan_key key = asked_key(set, cache, kind);
 	const struct pawl_kv_rebind_source source = pawl_kv_cache_source(cache);
-	struct pawl_held_session *held = find_held(set, kind);
+	enum pawl_status status =
+		check_rings(&set->source, &pawl_kv_cache_shape(cache)->rings, err);
 	enum pawl_rebuild_reason reason = PAWL_REBUILD_FIRST;
-	enum pawl_status status;
+	struct pawl_held_session *held;
 	double start;
 
-	*out = held;
+	if (status)
+		return status;
+	held = *out = find_held(set, kind);
 	if (held->session && set->options.replan) {
 		drop_session(held);
 		reason = PAWL_REBUILD_ASKED;

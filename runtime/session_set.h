@@ -65,7 +65,8 @@ void pawl_session_set_release(struct pawl_session_set *set);
 
 /*
  * A session for that kind of step that is valid for the cache, which must not be shared with a fork.
- * *out stays the set's, until the next call.
+ * *out stays the set's, until the next call.  PAWL_INVALID_ARGUMENT when its rings are for another
+ * window or other layers than the model's.
  */
 enum pawl_status pawl_session_set_ready(struct pawl_session_set *set, struct pawl_kv_cache *cache,
 	struct pawl_step_kind kind, struct pawl_held_session **out, struct pawl_error *err);

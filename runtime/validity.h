@@ -22,6 +22,7 @@ struct pawl_plan_key {
 	enum pawl_layout k_layout, v_layout;
 	uint64_t device; /* id of runtime/device.h */
 	int64_t ring;    /* positions that layers with a window keep; 0: max_seq_len, as all */
+	int64_t ring_window; /* that those rings are for; 0 without rings */
 	/* Of a plan over a cache in blocks; 0 of one over a sequence in order. */
 	int64_t n_sequences, block_size, max_blocks;
 };

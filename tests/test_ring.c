@@ -221,6 +221,7 @@ START_TEST(only_layers_with_a_window_have_rings)
 	ck_assert_int_eq(stats.kv_bytes, 2 * (2 * RING + CAPACITY) * 2 * 16 * 2);
 	OK(pawl_decoder_prepare(d, 1, PAWL_LOGITS_LAST, &plan, &err));
 	ck_assert_int_eq(plan->key.ring, RING);
+	ck_assert_int_eq(plan->key.ring_window, WINDOW);
 	ck_assert_int_eq(pawl_decoder_capacity(d), CAPACITY);
 	pawl_decoder_free(d);
 
@@ -266,6 +267,92 @@ START_TEST(a_plan_is_for_its_rings)
 	ck_assert_int_eq(stats.last.verdict.field, PAWL_KEY_RING);
 	pawl_decoder_swap_cache(d, &cache);
 	pawl_decoder_free(plain);
+	pawl_decoder_free(d);
+	pawl_tiny_model_free(model);
+}
+END_TEST
+
+/* Swaps in a cache with such rings and steps: the status, after the decoder has its own cache again. */
+static enum pawl_status
+step_on_rings(struct pawl_decoder *d, const struct pawl_kv_rings *rings)
+{
+	struct pawl_kv_shape shape = *pawl_kv_cache_shape(pawl_decoder_cache(d));
+	struct pawl_kv_cache *cache;
+	enum pawl_status status;
+	const float *logits;
+
+	shape.rings = *rings;
+	OK(pawl_kv_cache_with_capacity(pawl_decoder_context(d), &shape, &cache, &err));
+	pawl_decoder_swap_cache(d, &cache);
+	status = pawl_decoder_step(d, 1, &logits, &err);
+	ck_assert_int_eq(pawl_decoder_len(d), !status);
+	pawl_decoder_swap_cache(d, &cache);
+	pawl_kv_cache_free(cache);
+	return status;
+}
+
+/* Before the first plan, which would be made for the cache, and with plans held. */
+START_TEST(a_model_is_for_its_windows)
+{
+	struct pawl_tiny_model *model = make_model(WINDOW, PAWL_LAYOUT_K16);
+	struct pawl_decoder_options options = options_of(true);
+	struct pawl_decoder *d = open_decoder("ref", model, &options);
+	const struct pawl_kv_rings own = pawl_kv_cache_shape(pawl_decoder_cache(d))->rings;
+	struct pawl_kv_rings rings;
+
+	for (int round = 0; round < 2; round++) {
+		rings = own;
+		rings.window = WINDOW - 4;
+		ck_assert_int_eq(step_on_rings(d, &rings), PAWL_INVALID_ARGUMENT);
+		ck_assert_str_eq(err.text,
+			"the cache has rings for a window of 16, the model has 20");
+		rings.window = WINDOW + 1;
+		ck_assert_int_eq(step_on_rings(d, &rings), PAWL_INVALID_ARGUMENT);
+		rings = own;
+		pawl_layer_set_add(&rings.layers, 1);
+		ck_assert_int_eq(step_on_rings(d, &rings), PAWL_INVALID_ARGUMENT);
+		ck_assert_str_eq(
+			err.text, "layer 1 has a ring in the cache and no window in the model");
+		rings.layers = (struct pawl_layer_set){{1}};
+		ck_assert_int_eq(step_on_rings(d, &rings), PAWL_INVALID_ARGUMENT);
+		ck_assert_str_eq(
+			err.text, "layer 2 has no ring in the cache and a window in the model");
+		OK(step_on_rings(d, &own));
+	}
+	pawl_decoder_free(d);
+	pawl_tiny_model_free(model);
+}
+END_TEST
+
+/* Held by hand, a session does not take a cache whose rings are for another window. */
+START_TEST(a_session_is_for_its_window)
+{
+	struct pawl_tiny_model *model = make_model(WINDOW, PAWL_LAYOUT_K16);
+	struct pawl_decoder_options options = options_of(true);
+	struct pawl_decoder *d = open_decoder("ref", model, &options);
+	struct pawl_kv_shape shape = *pawl_kv_cache_shape(pawl_decoder_cache(d));
+	struct pawl_decode_session *session = NULL;
+	struct pawl_inference_context *context = pawl_decoder_context(d);
+	struct pawl_kv_cache *cache;
+	const struct pawl_plan *plan;
+
+	OK(pawl_decoder_prepare(d, 1, PAWL_LOGITS_LAST, &plan, &err));
+	shape.rings.window = 16;
+	OK(pawl_kv_cache_with_capacity(context, &shape, &cache, &err));
+	ck_assert_int_eq(pawl_decode_session_new((struct pawl_plan *)(uintptr_t)plan,
+				 pawl_tiny_model_source(model)->weights, cache,
+				 pawl_inference_context_team(context), &session, &err),
+		PAWL_INVALID_ARGUMENT);
+	ck_assert_str_eq(
+		err.text, "the plan is for rings of a window of 20, this cache has 16");
+	pawl_kv_cache_free(cache);
+	shape.rings.window = WINDOW;
+	OK(pawl_kv_cache_with_capacity(context, &shape, &cache, &err));
+	OK(pawl_decode_session_new((struct pawl_plan *)(uintptr_t)plan,
+		pawl_tiny_model_source(model)->weights, cache, pawl_inference_context_team(context),
+		&session, &err));
+	pawl_decode_session_free(session);
+	pawl_kv_cache_free(cache);
 	pawl_decoder_free(d);
 	pawl_tiny_model_free(model);
 }
@@ -641,6 +728,8 @@ pawl_ring_suite(void)
 	tcase_add_test(tcase, the_window_matters);
 	tcase_add_test(tcase, only_layers_with_a_window_have_rings);
 	tcase_add_test(tcase, a_plan_is_for_its_rings);
+	tcase_add_test(tcase, a_model_is_for_its_windows);
+	tcase_add_test(tcase, a_session_is_for_its_window);
 	tcase_add_test(tcase, guesses_are_taken_back);
 	tcase_add_test(tcase, what_was_overwritten_does_not_come_back);
 	tcase_add_test(tcase, too_many_rows_are_refused);

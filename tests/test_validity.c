@@ -65,6 +65,9 @@ change(struct pawl_plan_key key, enum pawl_key_field field)
 	case PAWL_KEY_RING:
 		key.ring = 128;
 		break;
+	case PAWL_KEY_RING_WINDOW:
+		key.ring_window = 100;
+		break;
 	case PAWL_KEY_N_SEQUENCES:
 		key.n_sequences = 1;
 		break;
