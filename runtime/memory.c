@@ -83,15 +83,30 @@ round_up(size_t n, size_t to)
 	return (n + to - 1) / to * to;
 }
 
+static bool
+has_room(const struct pawl_region *region, size_t n)
+{
+	const struct pawl_chunk *chunk = region->chunk;
+
+	return chunk && n <= chunk->n_mapped - chunk->used;
+}
+
+/* Bytes of a new chunk whose first block has n bytes. */
+static size_t
+chunk_bytes(size_t n)
+{
+	return round_up(n + ALIGNMENT, CHUNK_BYTES);
+}
+
 /* A chunk of the region with room for n bytes, NULL without memory. */
 static struct pawl_chunk *
 chunk_for(struct pawl_region *region, size_t n)
 {
-	size_t n_mapped = round_up(n + ALIGNMENT, CHUNK_BYTES);
-	struct pawl_chunk *chunk = region->chunk;
+	size_t n_mapped = chunk_bytes(n);
+	struct pawl_chunk *chunk;
 
-	if (chunk && n <= chunk->n_mapped - chunk->used)
-		return chunk;
+	if (has_room(region, n))
+		return region->chunk;
 	chunk = (struct pawl_chunk *)map(n_mapped);
 	if (!chunk)
 		return NULL;
@@ -134,11 +149,18 @@ enum pawl_status
 pawl_block_init_in(struct pawl_region *region, struct pawl_block *block, int64_t n_bytes,
 	struct pawl_error *err)
 {
+	bool is_size = n_bytes >= 0 && n_bytes <= INT64_MAX / 2;
+	size_t n = is_size ? round_up(n_bytes ? (size_t)n_bytes : 1, ALIGNMENT) : 0;
+
 	*block = (struct pawl_block){.n_bytes = (size_t)n_bytes};
-	if (!count() && n_bytes >= 0 && n_bytes <= INT64_MAX / 2)
-		take(block, region, round_up(n_bytes ? (size_t)n_bytes : 1, ALIGNMENT));
+	if (!count() && is_size)
+		take(block, region, n);
 	if (!block->bytes) {
 		*block = (struct pawl_block){0};
+		if (region && is_size && !has_room(region, n))
+			return pawl_fail(err, PAWL_OUT_OF_MEMORY,
+				"a chunk of %zu bytes of memory for %" PRId64 " could not be had",
+				chunk_bytes(n), n_bytes);
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY,
 			"%" PRId64 " bytes of memory could not be had", n_bytes);
 	}

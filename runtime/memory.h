@@ -41,7 +41,7 @@ struct pawl_region {
 
 /* PAWL_OUT_OF_MEMORY names the size. */
 enum pawl_status pawl_block_init(struct pawl_block *block, int64_t n_bytes, struct pawl_error *err);
-/* The same from a region; NULL: none. */
+/* The same from a region; NULL: none.  PAWL_OUT_OF_MEMORY names the size of the chunk too. */
 enum pawl_status pawl_block_init_in(struct pawl_region *region, struct pawl_block *block,
 	int64_t n_bytes, struct pawl_error *err);
 void pawl_block_release(struct pawl_block *block);

@@ -191,12 +191,15 @@ borrow(struct pawl_weights *weights, const char *name, const struct pawl_type *w
 			pawl_dtype_name(type.dtype), have, pawl_dtype_name(wanted->dtype), want);
 	}
 	/* A plan only reads weights; storage has no const bytes since caches share the type. */
-	return pawl_storage_wrap(&type, PAWL_LOCATION_HOST, (void *)(uintptr_t)weight.bytes,
+	status = pawl_storage_wrap(&type, PAWL_LOCATION_HOST, (void *)(uintptr_t)weight.bytes,
 		weight.n_bytes, NULL, NULL, out, err);
+	if (status && err)
+		pawl_error_prefix(err, "weight %s", name);
+	return status;
 }
 
 /*
- * A copy in place of a borrowed vector, which is given up: its few KiB are cheaper held than the
+ * A copy in place of a borrowed vector, which may then go: its few KiB are cheaper held than the
  * pages of the source that the kernel maps around them.
  */
 static enum pawl_status
@@ -206,13 +209,12 @@ own(struct pawl_weights *weights, struct pawl_storage *rows, struct pawl_storage
 	const struct pawl_weight_source *source = &weights->source;
 	enum pawl_status status = pawl_storage_new_in(&weights->region, &rows->type, out, err);
 
-	if (!status) {
-		memcpy((*out)->bytes, rows->bytes, (size_t)rows->n_bytes);
-		if (source->drop)
-			source->drop(source->ctx, rows->bytes, rows->n_bytes);
-	}
-	pawl_storage_unref(rows);
-	return status;
+	if (status)
+		return status;
+	memcpy((*out)->bytes, rows->bytes, (size_t)rows->n_bytes);
+	if (source->drop)
+		source->drop(source->ctx, rows->bytes, rows->n_bytes);
+	return PAWL_OK;
 }
 
 static enum pawl_status
@@ -224,16 +226,17 @@ make(struct pawl_weights *weights, const char *name, const struct pawl_type *typ
 
 	if (status)
 		return status;
-	if (type->layout == PAWL_LAYOUT_ROWS) {
-		if (type->rank == 1)
-			return own(weights, rows, out, err);
+	if (type->layout == PAWL_LAYOUT_ROWS && type->rank != 1) {
 		*out = rows;
 		return PAWL_OK;
 	}
-	status = pack(rows, type, team, &weights->region, &weights->source, out, err);
-	if (!status)
+	if (type->layout == PAWL_LAYOUT_ROWS)
+		status = own(weights, rows, out, err);
+	else
+		status = pack(rows, type, team, &weights->region, &weights->source, out, err);
+	if (!status && type->layout != PAWL_LAYOUT_ROWS)
 		weights->packed_bytes += (*out)->n_bytes;
-	else if (err)
+	if (status && err)
 		pawl_error_prefix(err, "weight %s", name);
 	pawl_storage_unref(rows);
 	return status;

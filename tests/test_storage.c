@@ -82,6 +82,10 @@ START_TEST(regions)
 	struct pawl_block blocks[N], other;
 	void *first;
 
+	pawl_memory_fail_after(0);
+	ck_assert_int_eq(pawl_block_init_in(&region, &other, 256, &err), PAWL_OUT_OF_MEMORY);
+	ck_assert_str_eq(err.text, "a chunk of 33554432 bytes of memory for 256 could not be had");
+	pawl_memory_fail_after(-1);
 	for (int i = 0; i < N; i++) {
 		const char *bytes;
 
@@ -102,6 +106,8 @@ START_TEST(regions)
 	ck_assert_int_eq(pawl_block_init_in(&region, &other, 8, &err), PAWL_OUT_OF_MEMORY);
 	pawl_memory_fail_after(-1);
 	ck_assert_int_eq(pawl_block_init_in(&region, &other, INT64_MAX / 8, &err), PAWL_OUT_OF_MEMORY);
+	ck_assert_str_eq(err.text, "a chunk of 1152921504640401408 bytes of memory for "
+				   "1152921504606846975 could not be had");
 	ck_assert_int_eq(pawl_block_init_in(&region, &other, -1, &err), PAWL_OUT_OF_MEMORY);
 	ck_assert_int_eq(pawl_memory_block_bytes(), told);
 	/* The region goes first; a chunk stays for the last of its blocks. */

@@ -2,6 +2,7 @@
 #include "runtime/weights.h"
 
 #include "codegen/pack.h"
+#include "runtime/memory.h"
 #include "runtime/pool.h"
 #include "tests/decoding.h"
 #include "tests/suites.h"
@@ -80,6 +81,30 @@ START_TEST(vectors_are_copied)
 	ck_assert_int_eq(pawl_tiny_model_drops(model), 1);
 	pawl_storage_unref(a);
 	pawl_storage_unref(b);
+}
+END_TEST
+
+/* The entry, its name, the wrapped rows, the copy and its bytes. */
+START_TEST(vectors_without_memory_are_named)
+{
+	const int64_t n = 64;
+	struct pawl_type type = pawl_type_make(PAWL_DTYPE_F32, 1, &n);
+	struct pawl_storage *storage = NULL;
+	enum pawl_status status = PAWL_OUT_OF_MEMORY;
+	int tries;
+
+	for (tries = 0; status == PAWL_OUT_OF_MEMORY; tries++) {
+		pawl_memory_fail_after(tries);
+		status = pawl_weights_bind(
+			weights, "blk.0.attn_norm.weight", &type, NULL, &storage, &err);
+		pawl_memory_fail_after(-1);
+		ck_assert_msg(!status || strstr(err.text, "weight blk.0.attn_norm.weight"), "%s",
+			err.text);
+		ck_assert_int_eq(pawl_tiny_model_drops(model), !status);
+	}
+	ck_assert_int_eq(status, PAWL_OK);
+	ck_assert_int_eq(tries, 6);
+	pawl_storage_unref(storage);
 }
 END_TEST
 
@@ -268,6 +293,7 @@ pawl_weights_suite(void)
 	tcase_add_checked_fixture(tcase, begin, end);
 	tcase_add_test(tcase, rows_are_borrowed);
 	tcase_add_test(tcase, vectors_are_copied);
+	tcase_add_test(tcase, vectors_without_memory_are_named);
 	tcase_add_test(tcase, stripes_make_the_whole);
 	tcase_add_test(tcase, packed_once_and_shared);
 	tcase_add_test(tcase, a_storage_outlives_its_weights);
