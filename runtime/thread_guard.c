@@ -63,12 +63,15 @@ note_trial(struct pawl_thread_guard *guard, int64_t run_ns)
 void
 pawl_thread_guard_note(struct pawl_thread_guard *guard, int64_t run_ns, int64_t asleep_ns)
 {
+	/* So that sums of a trial's runs stay in range. */
+	const int64_t longest = INT64_MAX / TRIAL_RUNS;
 	/* On average of those that could wait. */
 	int64_t asleep = guard->active > 1 ? asleep_ns / (guard->active - 1) : 0;
 	bool is_disturbed = asleep > LEAST_ASLEEP_NS && asleep > run_ns / 4;
 
 	if (guard->most == 1)
 		return;
+	run_ns = run_ns < longest ? run_ns : longest;
 	if (guard->is_trial) {
 		note_trial(guard, run_ns);
 		return;

@@ -108,6 +108,27 @@ START_TEST(several_cores_are_left)
 }
 END_TEST
 
+/* Centuries: a trial goes on as it would with milliseconds. */
+START_TEST(the_longest_runs_are_compared)
+{
+	const int64_t longest = INT64_MAX;
+	struct pawl_thread_guard guard;
+
+	pawl_thread_guard_init(&guard, 2);
+	for (int i = 0; i < 2; i++)
+		pawl_thread_guard_note(&guard, longest, longest);
+	ck_assert(guard.is_trial);
+	for (int i = 0; i < 3; i++) {
+		pawl_thread_guard_note(&guard, longest / 2, 0);
+		ck_assert_int_eq(guard.n_trials, i + 1);
+	}
+	pawl_thread_guard_note(&guard, 5, 0);
+	/* The mean of the four, a quarter shorter. */
+	ck_assert(!guard.is_trial);
+	ck_assert_int_eq(guard.active, 1);
+}
+END_TEST
+
 Suite *
 pawl_thread_guard_suite(void)
 {
@@ -118,6 +139,7 @@ pawl_thread_guard_suite(void)
 	tcase_add_test(tcase, a_taken_core_is_left_and_taken_back);
 	tcase_add_test(tcase, waiting_that_fewer_threads_do_not_mend_is_borne);
 	tcase_add_test(tcase, several_cores_are_left);
+	tcase_add_test(tcase, the_longest_runs_are_compared);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
