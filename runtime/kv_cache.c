@@ -382,8 +382,16 @@ pawl_kv_cache_check_rows(
 	const struct pawl_kv_rings *rings = &cache->shape.rings;
 
 	if (!rings->positions)
+int64_t
+pawl_kv_cache_most_rows(const struct pawl_kv_cache *cache)
+{
+	const struct pawl_kv_rings *rings = &cache->shape.rings;
+
+	return rings->positions ? rings->positions - rings->window + 1 : INT64_MAX;
+}
+
 		return PAWL_OK;
-	if (rows < 1 || rows > rings->positions - rings->window + 1)
+	if (rows < 1 || rows > pawl_kv_cache_most_rows(cache))
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"%" PRId64 " rows would cover what a window of %" PRId64
 			" sees in a ring of %" PRId64,

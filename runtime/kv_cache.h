@@ -144,6 +144,8 @@ void pawl_kv_cache_truncate_to(struct pawl_kv_cache *cache, int64_t n);
 /* The least length that a window is still whole at, 0 without rings; 0 itself is always possible. */
 int64_t pawl_kv_cache_least_len(const struct pawl_kv_cache *cache);
 
+/* That one run may write, whatever the length; INT64_MAX without rings. */
+int64_t pawl_kv_cache_most_rows(const struct pawl_kv_cache *cache);
 /*
  * Whether a run may write `rows` positions from the length on: PAWL_INVALID_ARGUMENT when they would
  * cover in a ring what the first of them sees.

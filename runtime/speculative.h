@@ -40,6 +40,7 @@ struct pawl_speculative_target {
 	bool (*has_room)(void *ctx, int64_t rows);
 };
 
+/* Over rings a run has no more rows than they take. */
 struct pawl_speculative_target pawl_speculative_decoder(struct pawl_decoder *decoder);
 
 struct pawl_paged_sequence {

@@ -28,8 +28,10 @@ decoder_has_room(void *ctx, int64_t rows)
 struct pawl_speculative_target
 pawl_speculative_decoder(struct pawl_decoder *decoder)
 {
+	int64_t most = pawl_kv_cache_most_rows(pawl_decoder_cache(decoder));
+
 	return (struct pawl_speculative_target){decoder, pawl_decoder_n_vocab(decoder),
-		1 + PAWL_MAX_GUESS, extend_decoder, truncate_decoder, decoder_len,
+		most <= PAWL_MAX_GUESS ? most : 1 + PAWL_MAX_GUESS, extend_decoder, truncate_decoder, decoder_len,
 		decoder_has_room};
 }
 

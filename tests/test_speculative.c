@@ -396,6 +396,41 @@ START_TEST(misuse_is_refused)
 }
 END_TEST
 
+/* A run of 1 + n_guess rows must leave in the rings what its first row sees. */
+START_TEST(guesses_fit_the_rings)
+{
+	struct pawl_tiny_options tiny = pawl_tiny_defaults();
+	struct pawl_decoder_options with_rings = options;
+	struct pawl_script script = {.story = &story, .right = 2};
+	const struct pawl_proposer proposer = pawl_script_proposer(&script);
+	struct pawl_speculative_target target;
+	struct pawl_speculative *s;
+	struct pawl_tiny_model *windows;
+	struct pawl_decoder *decoder;
+	const float *logits;
+	uint32_t tokens[29];
+
+	tiny.window = 100;
+	tiny.window_layers = 2;
+	windows = pawl_tiny_model_new(&tiny);
+	with_rings.capacity = 256;
+	with_rings.rings = true;
+	decoder = pawl_test_decoder(windows, &with_rings);
+	target = pawl_speculative_decoder(decoder);
+	ck_assert_int_eq(target.max_rows, 29);
+	ck_assert_int_eq(pawl_speculative_new(&target, &proposer, 29, 256, &s, &err),
+		PAWL_INVALID_ARGUMENT);
+	ck_assert_str_eq(err.text, "guesses of 29 tokens; 1 to 28 are possible");
+	ck_assert_int_eq(pawl_speculative_new(&target, &proposer, 28, 256, &s, &err), PAWL_OK);
+	pawl_speculative_free(s);
+	for (int i = 0; i < 29; i++)
+		tokens[i] = pawl_test_token(1, i);
+	ck_assert_int_eq(target.extend(target.ctx, tokens, 29, 29, &logits, &err), PAWL_OK);
+	pawl_decoder_free(decoder);
+	pawl_tiny_model_free(windows);
+}
+END_TEST
+
 START_TEST(extend_gives_every_row_in_one_plan)
 {
 	struct pawl_decoder *decoder = pawl_test_decoder(model, &options);
@@ -444,6 +479,7 @@ pawl_speculative_suite(void)
 	tcase_add_loop_test(tcase, guesses_outside_of_the_vocabulary_are_cut, 0, N_GUESS + 1);
 	tcase_add_test(tcase, one_plan_computes_guesses_of_all_lengths);
 	tcase_add_test(tcase, misuse_is_refused);
+	tcase_add_test(tcase, guesses_fit_the_rings);
 	tcase_add_test(tcase, extend_gives_every_row_in_one_plan);
 	suite_add_tcase(suite, tcase);
 	return suite;
