@@ -44,10 +44,18 @@ read_all(int fd, const char *path, void *bytes, int64_t n, struct pawl_error *er
 	return PAWL_OK;
 }
 
+/* Padded with zeros, of which there is one at least. */
 static bool
 is_name(const char *field)
 {
-	return field[0] && !field[PAWL_KV_SNAPSHOT_NAME - 1];
+	int n = 0;
+
+	while (n < PAWL_KV_SNAPSHOT_NAME && field[n])
+		n++;
+	for (int i = n; i < PAWL_KV_SNAPSHOT_NAME; i++)
+		if (field[i])
+			return false;
+	return n && n < PAWL_KV_SNAPSHOT_NAME;
 }
 
 static bool

@@ -74,7 +74,10 @@ check(const struct pawl_kv_store *store, const struct pawl_kv_form *form, int64_
 
 	if (!status)
 		status = pawl_kv_store_check_host(store, err);
-	if (!status && (n_tokens < store->len || n_tokens > INT32_MAX))
+	if (!status && n_tokens > INT32_MAX)
+		status = pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"a snapshot of %" PRId64 " tokens; %d are possible", n_tokens, INT32_MAX);
+	if (!status && n_tokens < store->len)
 		status = pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"%" PRId64 " tokens are given for %" PRId64 " positions", n_tokens,
 			store->len);

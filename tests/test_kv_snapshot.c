@@ -285,6 +285,17 @@ START_TEST(absurd_sizes_are_refused)
 	memcpy(changed.dtype, "f17", 4);
 	write_with(changed, bytes, n);
 	ck_assert_int_eq(try_open(), PAWL_INVALID_FILE);
+	/* A name is padded with zeros, and nothing else. */
+	changed = header;
+	changed.dtype[sizeof(changed.dtype) - 2] = 'x';
+	write_with(changed, bytes, n);
+	ck_assert_int_eq(try_open(), PAWL_INVALID_FILE);
+	changed = header;
+	changed.precision[sizeof(changed.precision) - 2] = 'x';
+	write_with(changed, bytes, n);
+	ck_assert_int_eq(try_open(), PAWL_INVALID_FILE);
+	write_with(header, bytes, n);
+	OK(try_open());
 	memset(changed.precision, 'x', sizeof(changed.precision));
 	memcpy(changed.dtype, header.dtype, sizeof(header.dtype));
 	write_with(changed, bytes, n);
@@ -392,6 +403,10 @@ START_TEST(a_save_that_fails)
 		PAWL_INVALID_ARGUMENT);
 	ck_assert_str_eq(err.text, "20 tokens are given for 21 positions");
 	ck_assert_int_eq(pawl_decoder_save(decoder, tokens, -1, &to, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_int_eq(pawl_decoder_save(decoder, tokens, (int64_t)INT32_MAX + 1, &to, &err),
+		PAWL_INVALID_ARGUMENT);
+	ck_assert_str_eq(
+		err.text, "a snapshot of 2147483648 tokens; 2147483647 are possible");
 	pawl_memory_fail_after(0);
 	ck_assert_int_eq(
 		pawl_decoder_save(decoder, tokens, N_TOKENS, &to, &err), PAWL_OUT_OF_MEMORY);
