@@ -11,7 +11,7 @@
 #include "ir/graph.h"
 
 /* How activations of quantized matmuls are rounded; part of the plan and of its key. */
-enum pawl_precision { PAWL_PRECISION_A16, PAWL_PRECISION_A8 };
+enum pawl_precision { PAWL_PRECISION_A16, PAWL_PRECISION_A8, PAWL_N_PRECISIONS };
 
 /* What passes may know of the target. */
 struct pawl_pass_facts {

@@ -1,6 +1,7 @@
 #include "runtime/decoder.h"
 
 #include "runtime/memory.h"
+#include "runtime/option_check.h"
 #include "runtime/session_set.h"
 
 #include <inttypes.h>
@@ -67,7 +68,9 @@ pawl_decoder_new(const struct pawl_model_source *source, struct pawl_device *dev
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"a prefill chunk of %" PRId64 " tokens; 1 to %d are possible",
 			options->prefill_chunk, PAWL_MAX_PREFILL_CHUNK);
-	status = pawl_decoder_rings(source, options, &shape.rings, err);
+	status = pawl_check_option("kv_dtype", options->kv_dtype, 0, PAWL_N_DTYPES - 1, err);
+	if (!status)
+		status = pawl_decoder_rings(source, options, &shape.rings, err);
 	if (status)
 		return status;
 	d = pawl_memory_zalloc(1, sizeof(*d));
@@ -347,7 +350,9 @@ pawl_decoder_prepare(struct pawl_decoder *d, int64_t n_tokens, enum pawl_logits 
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"a step of %" PRId64 " tokens on a cache of %" PRId64, n_tokens,
 			pawl_decoder_capacity(d));
-	status = pawl_kv_cache_check_rows(d->cache, n_tokens, err);
+	status = pawl_check_option("logits", logits, 0, PAWL_N_LOGITS - 1, err);
+	if (!status)
+		status = pawl_kv_cache_check_rows(d->cache, n_tokens, err);
 	if (!status)
 		status = pawl_kv_cache_own(d->cache, err);
 	if (!status)

@@ -4,6 +4,7 @@
 
 #include "runtime/kv_cache_parts.h"
 #include "runtime/memory.h"
+#include "runtime/option_check.h"
 
 enum { POSITIONS_ALIGN = 16, POSITIONS_AXIS = 2 };
 
@@ -122,6 +123,8 @@ check_rings(const struct pawl_kv_shape *shape, struct pawl_error *err)
 enum pawl_status
 pawl_kv_shape_check(const struct pawl_kv_shape *shape, struct pawl_error *err)
 {
+	enum pawl_status status;
+
 	if (shape->n_layers < 1 || shape->n_kv_heads < 1 || shape->head_dim < 1)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"a cache of %d layers, %" PRId64 " kv heads of %" PRId64 " has no content",
@@ -129,6 +132,9 @@ pawl_kv_shape_check(const struct pawl_kv_shape *shape, struct pawl_error *err)
 	if (shape->max_seq_len < 1)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"a cache of %" PRId64 " positions has no content", shape->max_seq_len);
+	status = pawl_check_option("dtype", shape->dtype, 0, PAWL_N_DTYPES - 1, err);
+	if (status)
+		return status;
 	if (!pawl_dtype_is_float(shape->dtype) && shape->dtype != PAWL_DTYPE_Q8_0)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"a cache is f16, bf16, f32 or q8_0, not %s", pawl_dtype_name(shape->dtype));
@@ -137,7 +143,8 @@ pawl_kv_shape_check(const struct pawl_kv_shape *shape, struct pawl_error *err)
 			"a cache of %s has heads of a multiple of %d elements, not of %" PRId64,
 			pawl_dtype_name(shape->dtype), pawl_dtype_info(shape->dtype)->block,
 			shape->head_dim);
-	if (shape->layout[PAWL_KV_K] == PAWL_LAYOUT_TILE16 ||
+	if ((shape->layout[PAWL_KV_K] != PAWL_LAYOUT_ROWS &&
+		    shape->layout[PAWL_KV_K] != PAWL_LAYOUT_K16) ||
 		shape->layout[PAWL_KV_V] != PAWL_LAYOUT_ROWS)
 		return pawl_fail(
 			err, PAWL_INVALID_ARGUMENT, "a cache has K in rows or k16 and V in rows");
@@ -375,13 +382,6 @@ pawl_kv_cache_least_len(const struct pawl_kv_cache *cache)
 	return rings->positions && gone > 0 ? gone + rings->window - 1 : 0;
 }
 
-enum pawl_status
-pawl_kv_cache_check_rows(
-	const struct pawl_kv_cache *cache, int64_t rows, struct pawl_error *err)
-{
-	const struct pawl_kv_rings *rings = &cache->shape.rings;
-
-	if (!rings->positions)
 int64_t
 pawl_kv_cache_most_rows(const struct pawl_kv_cache *cache)
 {
@@ -390,6 +390,13 @@ pawl_kv_cache_most_rows(const struct pawl_kv_cache *cache)
 	return rings->positions ? rings->positions - rings->window + 1 : INT64_MAX;
 }
 
+enum pawl_status
+pawl_kv_cache_check_rows(
+	const struct pawl_kv_cache *cache, int64_t rows, struct pawl_error *err)
+{
+	const struct pawl_kv_rings *rings = &cache->shape.rings;
+
+	if (!rings->positions)
 		return PAWL_OK;
 	if (rows < 1 || rows > pawl_kv_cache_most_rows(cache))
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,

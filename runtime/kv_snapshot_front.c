@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/option_check.h"
 #include "runtime/validity.h"
 
 uint64_t
@@ -41,6 +42,12 @@ pawl_kv_snapshot_front_checksum(const struct pawl_kv_snapshot_front *front)
 
 	return pawl_kv_checksum(checksum, &front->geometry,
 		pawl_kv_snapshot_geometry_bytes(front->header.kind));
+}
+
+enum pawl_status
+pawl_kv_identity_check(const struct pawl_kv_identity *identity, struct pawl_error *err)
+{
+	return pawl_check_option("precision", identity->precision, 0, PAWL_N_PRECISIONS - 1, err);
 }
 
 /* Without what the kind decides. */

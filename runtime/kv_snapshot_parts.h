@@ -25,6 +25,10 @@ struct pawl_kv_snapshot_front {
 int64_t pawl_kv_snapshot_geometry_bytes(uint64_t kind);
 uint64_t pawl_kv_snapshot_front_checksum(const struct pawl_kv_snapshot_front *front);
 
+/* PAWL_INVALID_ARGUMENT when the precision is none. */
+enum pawl_status pawl_kv_identity_check(
+	const struct pawl_kv_identity *identity, struct pawl_error *err);
+
 /* The front of a cache under an identity, checksum included. */
 struct pawl_kv_snapshot_front pawl_kv_snapshot_front_of(const struct pawl_kv_cache *cache,
 	const struct pawl_kv_identity *identity, int64_t n_tokens);

@@ -256,8 +256,10 @@ pawl_kv_snapshot_restore(const struct pawl_kv_snapshot *s, const struct pawl_kv_
 {
 	const struct pawl_kv_form form = pawl_kv_shape_form(&cache->shape);
 	const struct pawl_kv_snapshot_front asked = pawl_kv_snapshot_front_of(cache, identity, 0);
-	enum pawl_status status = restore(s, &asked, &form, &cache->store, err);
+	enum pawl_status status = pawl_kv_identity_check(identity, err);
 
+	if (!status)
+		status = restore(s, &asked, &form, &cache->store, err);
 	if (!status)
 		cache->written = s->front.header.kind == PAWL_KV_SNAPSHOT_RINGS
 					 ? s->front.geometry.rings.written
@@ -273,6 +275,7 @@ pawl_latent_snapshot_restore(const struct pawl_kv_snapshot *s,
 	const struct pawl_kv_form form = pawl_latent_shape_form(&cache->shape);
 	const struct pawl_kv_snapshot_front asked =
 		pawl_latent_snapshot_front_of(cache, identity, 0);
+	enum pawl_status status = pawl_kv_identity_check(identity, err);
 
-	return restore(s, &asked, &form, &cache->store, err);
+	return status ? status : restore(s, &asked, &form, &cache->store, err);
 }

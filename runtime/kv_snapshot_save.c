@@ -119,8 +119,9 @@ pawl_kv_snapshot_save(const struct pawl_kv_cache *cache, const struct pawl_kv_id
 	const struct pawl_kv_form form = pawl_kv_shape_form(&cache->shape);
 	const struct pawl_kv_snapshot_front front =
 		pawl_kv_snapshot_front_of(cache, identity, n_tokens);
+	enum pawl_status status = pawl_kv_identity_check(identity, err);
 
-	return save(&cache->store, &form, &front, tokens, to, err);
+	return status ? status : save(&cache->store, &form, &front, tokens, to, err);
 }
 
 enum pawl_status
@@ -131,6 +132,7 @@ pawl_latent_snapshot_save(const struct pawl_latent_kv_cache *cache,
 	const struct pawl_kv_form form = pawl_latent_shape_form(&cache->shape);
 	const struct pawl_kv_snapshot_front front =
 		pawl_latent_snapshot_front_of(cache, identity, n_tokens);
+	enum pawl_status status = pawl_kv_identity_check(identity, err);
 
-	return save(&cache->store, &form, &front, tokens, to, err);
+	return status ? status : save(&cache->store, &form, &front, tokens, to, err);
 }

@@ -5,6 +5,7 @@
 #include "runtime/kv_cache_parts.h"
 #include "runtime/latent_cache_parts.h"
 #include "runtime/memory.h"
+#include "runtime/option_check.h"
 
 enum { POSITIONS_AXIS = 0 };
 
@@ -54,6 +55,8 @@ pawl_latent_shape_form(const struct pawl_latent_shape *shape)
 enum pawl_status
 pawl_latent_shape_check(const struct pawl_latent_shape *shape, struct pawl_error *err)
 {
+	enum pawl_status status;
+
 	if (shape->n_layers < 1 || shape->max_seq_len < 1)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"a latent cache of %d layers and %" PRId64 " positions has no content",
@@ -62,6 +65,9 @@ pawl_latent_shape_check(const struct pawl_latent_shape *shape, struct pawl_error
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"a latent cache of %d slots; 1 to %d are possible", shape->n_slots,
 			PAWL_MAX_LATENT_SLOTS);
+	status = pawl_check_option("dtype", shape->dtype, 0, PAWL_N_DTYPES - 1, err);
+	if (status)
+		return status;
 	if (!pawl_dtype_is_float(shape->dtype))
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"a latent cache is f16, bf16 or f32, not %s",

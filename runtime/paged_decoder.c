@@ -2,6 +2,7 @@
 
 #include "runtime/kv_block_bytes.h"
 #include "runtime/memory.h"
+#include "runtime/option_check.h"
 #include "runtime/paged_parts.h"
 
 #include <inttypes.h>
@@ -9,28 +10,25 @@
 #include <string.h>
 
 static enum pawl_status
-check_range(const char *name, int64_t value, int64_t min, int64_t max, struct pawl_error *err)
-{
-	if (value >= min && value <= max)
-		return PAWL_OK;
-	return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-		"%s is %" PRId64 ", not in %" PRId64 " .. %" PRId64, name, value, min, max);
-}
-
-static enum pawl_status
 check_options(const struct pawl_paged_options *o, struct pawl_error *err)
 {
-	enum pawl_status status = check_range("n_blocks", o->n_blocks, 1, PAWL_MAX_KV_BLOCKS, err);
+	enum pawl_status status =
+		pawl_check_option("n_blocks", o->n_blocks, 1, PAWL_MAX_KV_BLOCKS, err);
 
 	if (!status)
-		status = check_range("block_size", o->block_size, 16, INT32_MAX, err);
+		status = pawl_check_option("block_size", o->block_size, 16, INT32_MAX, err);
 	if (!status && o->block_size % 16)
 		status = pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"block_size is %" PRId64 ", no multiple of 16", o->block_size);
 	if (!status)
-		status = check_range("max_blocks", o->max_blocks, 1, o->n_blocks, err);
+		status = pawl_check_option("max_blocks", o->max_blocks, 1, o->n_blocks, err);
 	if (!status)
-		status = check_range("prefill_chunk", o->prefill_chunk, 0, PAWL_MAX_PREFILL_CHUNK, err);
+		status = pawl_check_option(
+			"prefill_chunk", o->prefill_chunk, 0, PAWL_MAX_PREFILL_CHUNK, err);
+	if (!status)
+		status = pawl_check_option("kv_dtype", o->kv_dtype, 0, PAWL_N_DTYPES - 1, err);
+	if (!status)
+		status = pawl_check_option("policy", o->policy, 0, PAWL_PAGED_REPLAN, err);
 	return status;
 }
 

@@ -3,6 +3,7 @@
 #include "runtime/clock.h"
 #include "runtime/cpu_count.h"
 #include "runtime/memory.h"
+#include "runtime/option_check.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,11 +15,14 @@ pawl_session_set_init(struct pawl_session_set *set, const struct pawl_model_sour
 	struct pawl_error *err)
 {
 	int n_threads = options->n_threads;
-	enum pawl_status status = PAWL_OK;
+	enum pawl_status status = pawl_check_option(
+		"precision", options->precision, 0, PAWL_N_PRECISIONS - 1, err);
 
 	*set = (struct pawl_session_set){
 		.source = *source, .options = *options, .last.verdict.field = PAWL_KEY_NONE};
 	pawl_weights_ref(source->weights);
+	if (status)
+		return status;
 	if (source->n_layers < 1 || source->n_vocab < 1)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"a model of %d layers and %" PRId64 " tokens", source->n_layers,

@@ -56,7 +56,7 @@ struct pawl_session_set {
 
 /*
  * Makes a context on the device; references the weights.  PAWL_INVALID_ARGUMENT for a model without
- * layers or tokens.  Release after a failure too.
+ * layers or tokens, or a precision that is none.  Release after a failure too.
  */
 enum pawl_status pawl_session_set_init(struct pawl_session_set *set,
 	const struct pawl_model_source *source, struct pawl_device *device,

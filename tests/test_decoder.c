@@ -346,6 +346,42 @@ START_TEST(unknown_tokens_are_refused)
 }
 END_TEST
 
+static void
+check_option(const struct pawl_decoder_options *bad, const char *text)
+{
+	struct pawl_decoder *made = NULL;
+
+	ck_assert_int_eq(pawl_decoder_new(pawl_tiny_model_source(model), pawl_test_device(), bad,
+				 &made, &err),
+		PAWL_INVALID_ARGUMENT);
+	ck_assert_msg(strstr(err.text, text), "'%s' lacks '%s'", err.text, text);
+	ck_assert_ptr_null(made);
+}
+
+START_TEST(options_of_no_kind_are_refused)
+{
+	struct pawl_decoder *decoder = pawl_test_decoder(model, &options);
+	struct pawl_decoder_options bad = options;
+	const struct pawl_plan *plan = NULL;
+
+	bad.kv_dtype = (enum pawl_dtype)77;
+	check_option(&bad, "kv_dtype is 77, not in 0 ..");
+	bad.kv_dtype = (enum pawl_dtype)INT32_MAX;
+	check_option(&bad, "kv_dtype is 2147483647, not in 0 ..");
+	bad = options;
+	bad.precision = (enum pawl_precision)2;
+	check_option(&bad, "precision is 2, not in 0 .. 1");
+	ck_assert_int_eq(
+		pawl_decoder_prepare(decoder, 1, (enum pawl_logits)PAWL_N_LOGITS, &plan, &err),
+		PAWL_INVALID_ARGUMENT);
+	ck_assert_str_eq(err.text, "logits is 3, not in 0 .. 2");
+	ck_assert_ptr_null(plan);
+	ck_assert_int_eq(
+		pawl_decoder_prepare(decoder, 1, PAWL_LOGITS_ALL, &plan, &err), PAWL_OK);
+	pawl_decoder_free(decoder);
+}
+END_TEST
+
 START_TEST(every_weight_type)
 {
 	static const enum pawl_dtype dtypes[] = {PAWL_DTYPE_F16, PAWL_DTYPE_BF16, PAWL_DTYPE_Q4_0,
@@ -473,6 +509,7 @@ pawl_decoder_suite(void)
 	tcase_add_test(tcase, last_slot_works_and_the_next_changes_nothing);
 	tcase_add_test(tcase, prompts_that_do_not_fit_compute_nothing);
 	tcase_add_test(tcase, unknown_tokens_are_refused);
+	tcase_add_test(tcase, options_of_no_kind_are_refused);
 	tcase_add_loop_test(tcase, every_weight_type, 0, 10);
 	tcase_add_test(tcase, cache_types_and_layouts);
 	tcase_add_test(tcase, a_mask_says_what_length_says);

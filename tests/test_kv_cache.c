@@ -117,6 +117,14 @@ START_TEST(sizes_that_hold_nothing)
 	shape.layout[PAWL_KV_K] = PAWL_LAYOUT_TILE16;
 	ck_assert_int_eq(
 		pawl_kv_cache_with_capacity(context, &shape, &cache, &err), PAWL_INVALID_ARGUMENT);
+	shape.layout[PAWL_KV_K] = (enum pawl_layout)77;
+	ck_assert_int_eq(
+		pawl_kv_cache_with_capacity(context, &shape, &cache, &err), PAWL_INVALID_ARGUMENT);
+	shape = good;
+	shape.dtype = (enum pawl_dtype)77;
+	ck_assert_int_eq(
+		pawl_kv_cache_with_capacity(context, &shape, &cache, &err), PAWL_INVALID_ARGUMENT);
+	ck_assert_msg(!strncmp(err.text, "dtype is 77, not in 0 ..", 24), "%s", err.text);
 	ck_assert_ptr_null(cache);
 	ck_assert_uint_eq(pawl_inference_context_counters(context)->runs, 0);
 }

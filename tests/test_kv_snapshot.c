@@ -389,6 +389,7 @@ write_until(void *ctx, const void *bytes, size_t n, struct pawl_error *e)
 
 START_TEST(a_save_that_fails)
 {
+	const struct pawl_kv_identity none = {1, (enum pawl_precision)77};
 	struct failing_sink sink = {0};
 	const struct pawl_kv_snapshot_sink to = {write_until, &sink};
 	uint64_t digest = pawl_test_cache_digest(pawl_decoder_cache(decoder));
@@ -407,6 +408,10 @@ START_TEST(a_save_that_fails)
 		PAWL_INVALID_ARGUMENT);
 	ck_assert_str_eq(
 		err.text, "a snapshot of 2147483648 tokens; 2147483647 are possible");
+	ck_assert_int_eq(pawl_kv_snapshot_save(pawl_decoder_cache(decoder), &none, tokens, N_TOKENS,
+				 &to, &err),
+		PAWL_INVALID_ARGUMENT);
+	ck_assert_str_eq(err.text, "precision is 77, not in 0 .. 1");
 	pawl_memory_fail_after(0);
 	ck_assert_int_eq(
 		pawl_decoder_save(decoder, tokens, N_TOKENS, &to, &err), PAWL_OUT_OF_MEMORY);

@@ -99,6 +99,8 @@ static const struct {
 		{1, 2, 8, PAWL_DTYPE_F32, {{1, {4}}, {0, {0}}}}},
 	{"slot 0 has 5 dims", {1, 1, 8, PAWL_DTYPE_F32, {{5, {1, 1, 1, 1}}}}},
 	{"slot 0 has 0 elements along dim 2", {1, 1, 8, PAWL_DTYPE_F32, {{2, {3, 0}}}}},
+	{"dtype is 77, not in 0 .. ", {1, 1, 8, (enum pawl_dtype)77, {{1, {4}}}}},
+	{"dtype is ", {1, 1, 8, (enum pawl_dtype)-1, {{1, {4}}}}},
 	{"a latent cache is f16, bf16 or f32, not i32", {1, 1, 8, PAWL_DTYPE_I32, {{1, {4}}}}},
 	{"a latent cache of 9223372036854775807 positions is larger than memory can be",
 		{1, 1, INT64_MAX, PAWL_DTYPE_F32, {{1, {4}}}}},

@@ -370,6 +370,7 @@ enum { N_REFUSED = sizeof(refused) / sizeof(refused[0]) };
 
 START_TEST(what_does_not_fit_is_refused)
 {
+	const struct pawl_kv_identity none = {MODEL, (enum pawl_precision)2};
 	struct pawl_latent_kv_cache *cache = cache_of(&refused[_i].shape);
 	uint64_t digest;
 
@@ -379,6 +380,8 @@ START_TEST(what_does_not_fit_is_refused)
 		_i == N_REFUSED - 1 ? PAWL_CAPACITY : PAWL_INVALID_ARGUMENT);
 	ck_assert_msg(!strncmp(err.text, refused[_i].says, strlen(refused[_i].says)), "%s", err.text);
 	ck_assert_uint_eq(pawl_latent_digest(cache), digest);
+	ck_assert_int_eq(restore(&none, cache), PAWL_INVALID_ARGUMENT);
+	ck_assert_str_eq(err.text, "precision is 2, not in 0 .. 1");
 	pawl_latent_kv_cache_clear(cache);
 	ck_assert_int_eq(restore(&refused[_i].identity, cache), PAWL_INVALID_ARGUMENT);
 	ck_assert_str_eq(err.text, "the cache has no capacity");

@@ -531,6 +531,35 @@ START_TEST(options_are_checked)
 }
 END_TEST
 
+static void
+check_option(const struct pawl_paged_options *bad, const char *text)
+{
+	struct pawl_paged_decoder *made = NULL;
+
+	ck_assert_int_eq(pawl_paged_decoder_new(pawl_tiny_model_source(model), pawl_test_device(),
+				 bad, &made, &err),
+		PAWL_INVALID_ARGUMENT);
+	ck_assert_msg(strstr(err.text, text), "'%s' lacks '%s'", err.text, text);
+	ck_assert_ptr_null(made);
+}
+
+START_TEST(options_of_no_kind_are_refused)
+{
+	struct pawl_paged_options bad = options;
+
+	bad.kv_dtype = (enum pawl_dtype)77;
+	check_option(&bad, "kv_dtype is 77, not in 0 ..");
+	bad.kv_dtype = (enum pawl_dtype)-1;
+	check_option(&bad, "kv_dtype is ");
+	bad = options;
+	bad.policy = (enum pawl_paged_policy)2;
+	check_option(&bad, "policy is 2, not in 0 .. 1");
+	bad = options;
+	bad.precision = (enum pawl_precision)2;
+	check_option(&bad, "precision is 2, not in 0 .. 1");
+}
+END_TEST
+
 struct worker {
 	pthread_t thread;
 	struct pawl_paged_decoder *decoder;
@@ -698,6 +727,7 @@ pawl_paged_decoder_suite(void)
 	tcase_add_test(tcase, refusals_change_nothing);
 	tcase_add_test(tcase, forks_that_share_all_they_have);
 	tcase_add_test(tcase, options_are_checked);
+	tcase_add_test(tcase, options_of_no_kind_are_refused);
 	tcase_add_test(tcase, threads_share_a_plan);
 	tcase_add_test(tcase, a_shifted_prefix_is_near);
 	tcase_add_test(tcase, blocks_are_not_turned);
