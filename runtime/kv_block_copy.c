@@ -1,3 +1,4 @@
+#include "runtime/identity.h"
 #include "runtime/kv_block_parts.h"
 #include "runtime/memory.h"
 
@@ -6,7 +7,7 @@
 static struct pawl_kv_copy *
 find(const struct pawl_kv_block_pool *pool, struct pawl_kv_copy_id id, struct pawl_error *err)
 {
-	struct pawl_kv_copy *copy = pawl_kv_table_find(&pool->copies, id.value);
+	struct pawl_kv_copy *copy = pawl_object_table_find(&pool->copies, id.value);
 
 	if (!copy)
 		pawl_fail(err, PAWL_INVALID_ARGUMENT,
@@ -58,7 +59,7 @@ reserve(struct pawl_kv_block_pool *pool, const int32_t *blocks, int64_t n,
 		return pawl_fail(err, PAWL_CAPACITY,
 			"copying %" PRId64 " blocks needs as many, %" PRId64 " are free", n,
 			pool->n_free);
-	status = pawl_kv_table_reserve(&pool->copies, err);
+	status = pawl_object_table_reserve(&pool->copies, err);
 	if (status)
 		return status;
 	copy = pawl_memory_zalloc(1, sizeof(*copy) + (size_t)n * sizeof(copy->blocks[0]));
@@ -103,7 +104,8 @@ pawl_kv_block_pool_cow_reserve(struct pawl_kv_block_pool *pool, struct pawl_kv_s
 		return status;
 	copy->session = session->id;
 	copy->slot = slot;
-	out->value = pawl_kv_table_add(&pool->copies, copy);
+	out->value =
+		pawl_object_table_add(&pool->copies, copy, pawl_kv_object_id_new());
 	return PAWL_OK;
 }
 
@@ -143,7 +145,8 @@ pawl_kv_block_pool_shift_reserve(struct pawl_kv_block_pool *pool,
 	copy->slot = session->n_slots;
 	copy->appends = true;
 	copy->shift = offset;
-	out->value = pawl_kv_table_add(&pool->copies, copy);
+	out->value =
+		pawl_object_table_add(&pool->copies, copy, pawl_kv_object_id_new());
 	return PAWL_OK;
 }
 
@@ -168,7 +171,7 @@ end(struct pawl_kv_block_pool *pool, struct pawl_kv_copy *copy)
 {
 	for (int64_t i = copy->n; i > 0;)
 		pawl_kv_blocks_drop(pool, copy->blocks[--i].from);
-	pawl_kv_table_remove(&pool->copies, copy);
+	pawl_object_table_remove(&pool->copies, copy);
 	pawl_memory_free(copy);
 }
 
@@ -180,7 +183,7 @@ cancel(struct pawl_kv_block_pool *pool, struct pawl_kv_copy *copy)
 		pawl_kv_blocks_drop(pool, copy->blocks[--i].from);
 	for (int64_t i = copy->n; i > 0;)
 		pawl_kv_blocks_drop(pool, copy->blocks[--i].to);
-	pawl_kv_table_remove(&pool->copies, copy);
+	pawl_object_table_remove(&pool->copies, copy);
 	pawl_memory_free(copy);
 }
 
@@ -193,7 +196,7 @@ pawl_kv_block_pool_copy_commit(
 
 	if (!copy)
 		return PAWL_INVALID_ARGUMENT;
-	session = pawl_kv_table_find(&pool->sessions, copy->session);
+	session = pawl_object_table_find(&pool->sessions, copy->session);
 	if (copy->appends) {
 		for (int64_t i = 0; i < copy->n; i++)
 			session->blocks[session->n_slots++] = copy->blocks[i].to;

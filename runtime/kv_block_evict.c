@@ -1,3 +1,4 @@
+#include "runtime/identity.h"
 #include "runtime/kv_block_parts.h"
 #include "runtime/memory.h"
 
@@ -6,7 +7,7 @@
 static struct pawl_kv_handle *
 find(const struct pawl_kv_block_pool *pool, struct pawl_kv_handle_id id, struct pawl_error *err)
 {
-	struct pawl_kv_handle *handle = pawl_kv_table_find(&pool->handles, id.value);
+	struct pawl_kv_handle *handle = pawl_object_table_find(&pool->handles, id.value);
 
 	if (!handle)
 		pawl_fail(err, PAWL_INVALID_ARGUMENT,
@@ -29,7 +30,7 @@ evict_marked(struct pawl_kv_block_pool *pool, struct pawl_kv_session *session,
 {
 	struct pawl_kv_handle *handle;
 	int64_t n_freed = 0, n_shared = 0;
-	enum pawl_status status = pawl_kv_table_reserve(&pool->handles, err);
+	enum pawl_status status = pawl_object_table_reserve(&pool->handles, err);
 
 	if (status)
 		return status;
@@ -56,7 +57,8 @@ evict_marked(struct pawl_kv_block_pool *pool, struct pawl_kv_session *session,
 	}
 	report->n_freed = n_freed;
 	report->n_still_shared = n_shared;
-	report->handle.value = pawl_kv_table_add(&pool->handles, handle);
+	report->handle.value =
+		pawl_object_table_add(&pool->handles, handle, pawl_kv_object_id_new());
 	return PAWL_OK;
 }
 
@@ -218,10 +220,10 @@ pawl_kv_block_pool_restore_commit(
 
 	if (!handle)
 		return PAWL_INVALID_ARGUMENT;
-	session = pawl_kv_table_find(&pool->sessions, handle->session);
+	session = pawl_object_table_find(&pool->sessions, handle->session);
 	for (int64_t i = 0; i < handle->n; i++)
 		session->blocks[handle->slots[i].slot] = handle->slots[i].block;
-	pawl_kv_table_remove(&pool->handles, handle);
+	pawl_object_table_remove(&pool->handles, handle);
 	pawl_memory_free(handle);
 	return PAWL_OK;
 }
@@ -281,7 +283,7 @@ pawl_kv_handles_end(struct pawl_kv_block_pool *pool, const struct pawl_kv_sessio
 
 		if (handle->session != session->id)
 			continue;
-		pawl_kv_table_remove(&pool->handles, handle);
+		pawl_object_table_remove(&pool->handles, handle);
 		pawl_memory_free(handle);
 	}
 }

@@ -3,16 +3,11 @@
 #define PAWL_RUNTIME_KV_BLOCK_PARTS_H
 
 #include "runtime/kv_block_pool.h"
+#include "runtime/object_table.h"
 
 #include <stddef.h>
 
 enum { PAWL_KV_EXTERNALIZED = -1 };
-
-/* Objects that start with their id, ascending. */
-struct pawl_kv_table {
-	void **items;
-	int64_t n, capacity;
-};
 
 struct pawl_kv_session {
 	uint64_t id;
@@ -57,20 +52,11 @@ struct pawl_kv_block_pool {
 	int64_t *n_owners;
 	int32_t *free_blocks; /* a stack */
 	int64_t n_free;
-	struct pawl_kv_table sessions, handles, copies, prefixes;
+	struct pawl_object_table sessions, handles, copies, prefixes;
 	struct pawl_kv_prefix_entry *index; /* open addressing */
 	int64_t n_index, index_size;        /* a power of two, or 0 */
 	uint64_t hash_mask;                 /* all ones; tests narrow it to force collisions */
 };
-
-/* Room for one more; PAWL_OUT_OF_MEMORY. */
-enum pawl_status pawl_kv_table_reserve(struct pawl_kv_table *table, struct pawl_error *err);
-/* After a reserve.  Gives the item the next id and returns it. */
-uint64_t pawl_kv_table_add(struct pawl_kv_table *table, void *item);
-/* NULL when it is not there. */
-void *pawl_kv_table_find(const struct pawl_kv_table *table, uint64_t id);
-/* Does not free the item. */
-void pawl_kv_table_remove(struct pawl_kv_table *table, const void *item);
 
 /* There must be a free one; it gets one owner. */
 int32_t pawl_kv_blocks_take(struct pawl_kv_block_pool *pool);

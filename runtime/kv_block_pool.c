@@ -1,86 +1,10 @@
 #include "runtime/kv_block_pool.h"
 
-#include "runtime/identity.h"
 #include "runtime/kv_block_parts.h"
 #include "runtime/memory.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-enum { FIRST_ITEMS = 8 };
-
-enum pawl_status
-pawl_kv_table_reserve(struct pawl_kv_table *table, struct pawl_error *err)
-{
-	int64_t capacity = table->capacity ? 2 * table->capacity : FIRST_ITEMS;
-	void **items;
-
-	if (table->n < table->capacity)
-		return PAWL_OK;
-	items = pawl_memory_zalloc((size_t)capacity, sizeof(*items));
-	if (!items)
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY,
-			"no memory for a list of %" PRId64 " objects", capacity);
-	if (table->n)
-		memcpy(items, table->items, (size_t)table->n * sizeof(*items));
-	pawl_memory_free(table->items);
-	table->items = items;
-	table->capacity = capacity;
-	return PAWL_OK;
-}
-
-uint64_t
-pawl_kv_table_add(struct pawl_kv_table *table, void *item)
-{
-	uint64_t id = pawl_kv_object_id_new();
-
-	memcpy(item, &id, sizeof(id));
-	table->items[table->n++] = item;
-	return id;
-}
-
-static uint64_t
-id_of(const void *item)
-{
-	uint64_t id;
-
-	memcpy(&id, item, sizeof(id));
-	return id;
-}
-
-/* The place of the first item whose id is not below. */
-static int64_t
-place_of(const struct pawl_kv_table *table, uint64_t id)
-{
-	int64_t low = 0, high = table->n;
-
-	while (low < high) {
-		int64_t middle = low + (high - low) / 2;
-
-		if (id_of(table->items[middle]) < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-void *
-pawl_kv_table_find(const struct pawl_kv_table *table, uint64_t id)
-{
-	int64_t i = place_of(table, id);
-
-	return i < table->n && id_of(table->items[i]) == id ? table->items[i] : NULL;
-}
-
-void
-pawl_kv_table_remove(struct pawl_kv_table *table, const void *item)
-{
-	int64_t i = place_of(table, id_of(item));
-
-	memmove(table->items + i, table->items + i + 1,
-		(size_t)(--table->n - i) * sizeof(*table->items));
-}
 
 int32_t
 pawl_kv_blocks_take(struct pawl_kv_block_pool *pool)
@@ -186,10 +110,10 @@ pawl_kv_block_pool_free(struct pawl_kv_block_pool *pool)
 		pawl_memory_free(pool->copies.items[i]);
 	for (int64_t i = 0; i < pool->prefixes.n; i++)
 		pawl_kv_prefix_free(pool->prefixes.items[i]);
-	pawl_memory_free(pool->sessions.items);
-	pawl_memory_free(pool->handles.items);
-	pawl_memory_free(pool->copies.items);
-	pawl_memory_free(pool->prefixes.items);
+	pawl_object_table_release(&pool->sessions);
+	pawl_object_table_release(&pool->handles);
+	pawl_object_table_release(&pool->copies);
+	pawl_object_table_release(&pool->prefixes);
 	pawl_memory_free(pool->index);
 	pawl_memory_free(pool->n_owners);
 	pawl_memory_free(pool->free_blocks);

@@ -1,3 +1,4 @@
+#include "runtime/identity.h"
 #include "runtime/kv_block_parts.h"
 #include "runtime/memory.h"
 
@@ -112,7 +113,7 @@ struct pawl_kv_prefix *
 pawl_kv_prefix_find(
 	const struct pawl_kv_block_pool *pool, struct pawl_kv_prefix_id id, struct pawl_error *err)
 {
-	struct pawl_kv_prefix *prefix = pawl_kv_table_find(&pool->prefixes, id.value);
+	struct pawl_kv_prefix *prefix = pawl_object_table_find(&pool->prefixes, id.value);
 
 	if (!prefix)
 		pawl_fail(err, PAWL_INVALID_ARGUMENT,
@@ -189,7 +190,7 @@ pawl_kv_block_pool_register_prefix(struct pawl_kv_block_pool *pool, struct pawl_
 	n_blocks = key->n_tokens / pool->geometry.block_size;
 	status = pawl_kv_session_check_resident(session, 0, n_blocks, err);
 	if (!status)
-		status = pawl_kv_table_reserve(&pool->prefixes, err);
+		status = pawl_object_table_reserve(&pool->prefixes, err);
 	if (!status)
 		status = reserve_index(pool, n_blocks, err);
 	if (status)
@@ -202,7 +203,8 @@ pawl_kv_block_pool_register_prefix(struct pawl_kv_block_pool *pool, struct pawl_
 		prefix->blocks[i] = session->blocks[i];
 		pawl_kv_blocks_share(pool, prefix->blocks[i]);
 	}
-	out->value = pawl_kv_table_add(&pool->prefixes, prefix);
+	out->value =
+		pawl_object_table_add(&pool->prefixes, prefix, pawl_kv_object_id_new());
 	insert(pool->index, pool->index_size, prefix);
 	pool->n_index += n_blocks;
 	return PAWL_OK;
@@ -218,7 +220,7 @@ pawl_kv_block_pool_release_prefix(
 		return PAWL_INVALID_ARGUMENT;
 	for (int64_t i = prefix->n_blocks; i > 0;)
 		pawl_kv_blocks_drop(pool, prefix->blocks[--i]);
-	pawl_kv_table_remove(&pool->prefixes, prefix);
+	pawl_object_table_remove(&pool->prefixes, prefix);
 	pool->n_index -= prefix->n_blocks;
 	pawl_kv_prefix_free(prefix);
 	memset(pool->index, 0, (size_t)pool->index_size * sizeof(*pool->index));
@@ -247,7 +249,7 @@ match(const struct pawl_kv_block_pool *pool, const struct pawl_kv_prefix_key *ke
 
 	while ((entry = next_entry(pool, hash, n_blocks, &place)) != NULL) {
 		const struct pawl_kv_prefix *prefix =
-			pawl_kv_table_find(&pool->prefixes, entry->prefix);
+			pawl_object_table_find(&pool->prefixes, entry->prefix);
 
 		if ((!oldest || prefix->id < oldest) &&
 			key_fits(prefix, key, n_blocks * pool->geometry.block_size))

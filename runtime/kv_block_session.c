@@ -1,3 +1,4 @@
+#include "runtime/identity.h"
 #include "runtime/kv_block_parts.h"
 #include "runtime/memory.h"
 
@@ -10,7 +11,7 @@ struct pawl_kv_session *
 pawl_kv_session_find(
 	const struct pawl_kv_block_pool *pool, struct pawl_kv_session_id id, struct pawl_error *err)
 {
-	struct pawl_kv_session *session = pawl_kv_table_find(&pool->sessions, id.value);
+	struct pawl_kv_session *session = pawl_object_table_find(&pool->sessions, id.value);
 
 	if (!session)
 		pawl_fail(err, PAWL_INVALID_ARGUMENT,
@@ -70,7 +71,7 @@ make(struct pawl_kv_block_pool *pool, int64_t n_slots, struct pawl_kv_session **
 	struct pawl_error *err)
 {
 	struct pawl_kv_session *session;
-	enum pawl_status status = pawl_kv_table_reserve(&pool->sessions, err);
+	enum pawl_status status = pawl_object_table_reserve(&pool->sessions, err);
 
 	if (status)
 		return status;
@@ -101,7 +102,8 @@ pawl_kv_block_pool_open(struct pawl_kv_block_pool *pool, int64_t max_tokens,
 	status = make(pool, n_slots, &session, err);
 	if (status)
 		return status;
-	out->value = pawl_kv_table_add(&pool->sessions, session);
+	out->value =
+		pawl_object_table_add(&pool->sessions, session, pawl_kv_object_id_new());
 	return PAWL_OK;
 }
 
@@ -121,7 +123,8 @@ pawl_kv_block_pool_fork(struct pawl_kv_block_pool *pool, struct pawl_kv_session_
 	if (status)
 		return status;
 	pawl_kv_session_share(pool, child, parent->blocks, parent->n_slots, parent->n_tokens);
-	out->value = pawl_kv_table_add(&pool->sessions, child);
+	out->value =
+		pawl_object_table_add(&pool->sessions, child, pawl_kv_object_id_new());
 	return PAWL_OK;
 }
 
@@ -147,7 +150,7 @@ pawl_kv_block_pool_close(
 	pawl_kv_copies_cut(pool, session, 0, true);
 	pawl_kv_handles_end(pool, session);
 	drop_slots(pool, session, 0);
-	pawl_kv_table_remove(&pool->sessions, session);
+	pawl_object_table_remove(&pool->sessions, session);
 	pawl_memory_free(session->blocks);
 	pawl_memory_free(session);
 	return PAWL_OK;

@@ -2,6 +2,7 @@
 
 #include "runtime/identity.h"
 #include "runtime/memory.h"
+#include "runtime/option_check.h"
 #include "runtime/scheduler_parts.h"
 
 #include <inttypes.h>
@@ -31,18 +32,17 @@ pawl_scheduler_new(struct pawl_paged_decoder *decoder, const struct pawl_schedul
 	const struct pawl_paged_options *paged = pawl_paged_decoder_options(decoder);
 	int64_t max_batch = options->max_batch, max_prefixes = options->max_prefixes;
 	struct pawl_scheduler *s;
+	enum pawl_status status;
 
 	if (max_batch != 1 && max_batch != 2 && max_batch != 4 && max_batch != PAWL_MAX_BATCH)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"max_batch is %" PRId64 ", not 1, 2, 4 or %d", max_batch, PAWL_MAX_BATCH);
-	if (max_prefixes < 0 || max_prefixes > paged->n_blocks)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"max_prefixes is %" PRId64 ", not in 0 .. %" PRId64, max_prefixes,
-			paged->n_blocks);
-	if (options->admission != PAWL_ADMIT_RESERVED &&
-		options->admission != PAWL_ADMIT_OPTIMISTIC)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "admission is %d, not 0 or 1",
-			(int)options->admission);
+	status = pawl_check_option("max_prefixes", max_prefixes, 0, paged->n_blocks, err);
+	if (!status)
+		status = pawl_check_option(
+			"admission", options->admission, 0, PAWL_ADMIT_OPTIMISTIC, err);
+	if (status)
+		return status;
 	s = pawl_memory_zalloc(1, sizeof(*s));
 	if (s)
 		s->prefixes = pawl_memory_zalloc((size_t)max_prefixes, sizeof(*s->prefixes));
@@ -66,26 +66,19 @@ free_request(struct pawl_request *r)
 	pawl_memory_free(r);
 }
 
-static void
-free_requests(struct pawl_scheduler *s, struct pawl_request *r)
-{
-	while (r) {
-		struct pawl_request *next = r->next;
-
-		if (r->session.value)
-			pawl_paged_decoder_close(s->decoder, r->session, NULL);
-		free_request(r);
-		r = next;
-	}
-}
-
 void
 pawl_scheduler_free(struct pawl_scheduler *s)
 {
 	if (!s)
 		return;
-	free_requests(s, s->live);
-	free_requests(s, s->finished);
+	for (int64_t i = 0; i < s->requests.n; i++) {
+		struct pawl_request *r = s->requests.items[i];
+
+		if (r->session.value)
+			pawl_paged_decoder_close(s->decoder, r->session, NULL);
+		free_request(r);
+	}
+	pawl_object_table_release(&s->requests);
 	pawl_scheduler_release_prefixes(s);
 	pawl_memory_free(s->prefixes);
 	pawl_memory_free(s);
@@ -118,13 +111,13 @@ check_request(const struct pawl_scheduler *s, const struct pawl_request_options 
 	if (o->max_new < 1)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"max_new is %" PRId64 ", not 1 or more", o->max_new);
-	if (o->n_eos < 0 || o->n_eos > pawl_paged_decoder_n_vocab(s->decoder))
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"n_eos is %" PRId64 ", not in 0 .. %" PRId64, o->n_eos,
-			pawl_paged_decoder_n_vocab(s->decoder));
-	if (o->priority < PAWL_PRIORITY_LOW || o->priority > PAWL_PRIORITY_CRITICAL)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "priority is %d, not in 0 .. %d",
-			(int)o->priority, PAWL_PRIORITY_CRITICAL);
+	status = pawl_check_option(
+		"n_eos", o->n_eos, 0, pawl_paged_decoder_n_vocab(s->decoder), err);
+	if (!status)
+		status = pawl_check_option(
+			"priority", o->priority, PAWL_PRIORITY_LOW, PAWL_PRIORITY_CRITICAL, err);
+	if (status)
+		return status;
 	if (o->n_prompt > most || o->max_new - 1 > most - o->n_prompt)
 		return pawl_fail(err, PAWL_CAPACITY,
 			"a prompt of %" PRId64 " and %" PRId64
@@ -169,44 +162,74 @@ make_request(struct pawl_scheduler *s, const struct pawl_request_options *o,
 	return PAWL_OK;
 }
 
+/* before NULL: as the first. */
+static void
+insert(struct pawl_request_list *list, struct pawl_request *before, struct pawl_request *r)
+{
+	r->previous = before;
+	r->next = before ? before->next : list->first;
+	*(before ? &before->next : &list->first) = r;
+	*(r->next ? &r->next->previous : &list->last) = r;
+}
+
+static void
+take_out(struct pawl_request_list *list, struct pawl_request *r)
+{
+	*(r->previous ? &r->previous->next : &list->first) = r->next;
+	*(r->next ? &r->next->previous : &list->last) = r->previous;
+}
+
+/* Behind all that are no less important. */
+static void
+add_live(struct pawl_scheduler *s, struct pawl_request *r)
+{
+	struct pawl_request *before = NULL;
+
+	for (int i = r->priority; i <= PAWL_PRIORITY_CRITICAL && !before; i++)
+		before = s->last_of[i];
+	insert(&s->live, before, r);
+	s->last_of[r->priority] = r;
+}
+
+static void
+remove_live(struct pawl_scheduler *s, struct pawl_request *r)
+{
+	bool is_alone = !r->previous || r->previous->priority != r->priority;
+
+	if (s->last_of[r->priority] == r)
+		s->last_of[r->priority] = is_alone ? NULL : r->previous;
+	take_out(&s->live, r);
+}
+
 enum pawl_status
 pawl_scheduler_submit(struct pawl_scheduler *s, const struct pawl_request_options *options,
 	uint64_t *id, struct pawl_error *err)
 {
 	enum pawl_status status = check_request(s, options, err);
-	struct pawl_request **link = &s->live, *r = NULL;
+	struct pawl_request *r = NULL;
 
+	if (!status)
+		status = pawl_object_table_reserve(&s->requests, err);
 	if (!status)
 		status = make_request(s, options, &r, err);
 	if (status)
 		return status;
-	r->id = pawl_request_id_new();
+	*id = pawl_object_table_add(&s->requests, r, pawl_request_id_new());
 	r->info.submit_step = s->stats.step;
-	while (*link && (*link)->priority >= r->priority)
-		link = &(*link)->next;
-	r->next = *link;
-	*link = r;
-	*id = r->id;
+	add_live(s, r);
 	return PAWL_OK;
-}
-
-static struct pawl_request *
-find(struct pawl_request *r, uint64_t id)
-{
-	while (r && r->id != id)
-		r = r->next;
-	return r;
 }
 
 static struct pawl_request *
 find_live(const struct pawl_scheduler *s, uint64_t id, struct pawl_error *err)
 {
-	struct pawl_request *r = find(s->live, id);
+	struct pawl_request *r = pawl_object_table_find(&s->requests, id);
 
-	if (!r)
-		pawl_fail(err, PAWL_INVALID_ARGUMENT, "request %" PRIu64 " %s", id,
-			find(s->finished, id) ? "is finished" : "is not known");
-	return r;
+	if (r && r->phase != PAWL_REQUEST_FINISHED)
+		return r;
+	pawl_fail(err, PAWL_INVALID_ARGUMENT, "request %" PRIu64 " %s", id,
+		r ? "is finished" : "is not known");
+	return NULL;
 }
 
 void
@@ -222,18 +245,11 @@ pawl_scheduler_tell(
 void
 pawl_scheduler_finish(struct pawl_scheduler *s, struct pawl_request *r, enum pawl_finish finish)
 {
-	struct pawl_request **link = &s->live;
-
-	while (*link != r)
-		link = &(*link)->next;
-	*link = r->next;
-	for (link = &s->finished; *link;)
-		link = &(*link)->next;
-	*link = r;
-	r->next = NULL;
+	remove_live(s, r);
+	insert(&s->finished, s->finished.last, r);
 	pawl_paged_decoder_close(s->decoder, r->session, NULL);
 	r->session.value = 0;
-	r->phase = PAWL_REQUEST_FINISHED;
+	pawl_scheduler_set_phase(s, r, PAWL_REQUEST_FINISHED);
 	r->info.finish = finish;
 	r->info.finish_step = s->stats.step;
 	s->stats.n_finished[finish]++;
@@ -244,6 +260,15 @@ bool
 pawl_request_is_running(const struct pawl_request *r)
 {
 	return r->phase == PAWL_REQUEST_PREFILLING;
+}
+
+void
+pawl_scheduler_set_phase(
+	struct pawl_scheduler *s, struct pawl_request *r, enum pawl_request_phase phase)
+{
+	s->n_running -= pawl_request_is_running(r);
+	r->phase = phase;
+	s->n_running += pawl_request_is_running(r);
 }
 
 int64_t
@@ -301,10 +326,8 @@ enum pawl_status
 pawl_scheduler_info(const struct pawl_scheduler *s, uint64_t id, struct pawl_request_info *out,
 	struct pawl_error *err)
 {
-	const struct pawl_request *r = find(s->live, id);
+	const struct pawl_request *r = pawl_object_table_find(&s->requests, id);
 
-	if (!r)
-		r = find(s->finished, id);
 	if (!r)
 		return pawl_fail(
 			err, PAWL_INVALID_ARGUMENT, "request %" PRIu64 " is not known", id);
@@ -319,20 +342,19 @@ pawl_scheduler_info(const struct pawl_scheduler *s, uint64_t id, struct pawl_req
 uint64_t
 pawl_scheduler_finished(const struct pawl_scheduler *s)
 {
-	return s->finished ? s->finished->id : 0;
+	return s->finished.first ? s->finished.first->id : 0;
 }
 
 enum pawl_status
 pawl_scheduler_reap(struct pawl_scheduler *s, uint64_t id, struct pawl_error *err)
 {
-	struct pawl_request *r = find(s->finished, id), **link = &s->finished;
+	struct pawl_request *r = pawl_object_table_find(&s->requests, id);
 
-	if (!r)
+	if (!r || r->phase != PAWL_REQUEST_FINISHED)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "request %" PRIu64 " is not %s", id,
-			find(s->live, id) ? "finished" : "known");
-	while (*link != r)
-		link = &(*link)->next;
-	*link = r->next;
+			r ? "finished" : "known");
+	take_out(&s->finished, r);
+	pawl_object_table_remove(&s->requests, r);
 	free_request(r);
 	return PAWL_OK;
 }
@@ -340,13 +362,9 @@ pawl_scheduler_reap(struct pawl_scheduler *s, uint64_t id, struct pawl_error *er
 void
 pawl_scheduler_stats(const struct pawl_scheduler *s, struct pawl_scheduler_stats *out)
 {
-	const struct pawl_request *r;
-
 	*out = s->stats;
-	for (r = s->live; r; r = r->next)
-		out->n_requests[phase_of(s, r)]++;
-	for (r = s->finished; r; r = r->next)
-		out->n_requests[PAWL_REQUEST_FINISHED]++;
+	for (int64_t i = 0; i < s->requests.n; i++)
+		out->n_requests[phase_of(s, s->requests.items[i])]++;
 	out->n_blocks = pawl_kv_block_pool_geometry(s->pool)->n_blocks;
 	out->free_blocks = pawl_kv_block_pool_free_blocks(s->pool);
 	out->bytes_resident = pawl_kv_block_pool_bytes_resident(s->pool);

@@ -2,6 +2,7 @@
 #ifndef PAWL_RUNTIME_SCHEDULER_PARTS_H
 #define PAWL_RUNTIME_SCHEDULER_PARTS_H
 
+#include "runtime/object_table.h"
 #include "runtime/scheduler.h"
 
 struct pawl_request {
@@ -24,7 +25,12 @@ struct pawl_request {
 	void *arg;
 	struct pawl_request_info info; /* phase, tokens and n_new are filled in when asked for */
 	struct pawl_error error;
-	struct pawl_request *next;
+	struct pawl_request *next, *previous;
+};
+
+/* A list that is added to at its end and left from anywhere. */
+struct pawl_request_list {
+	struct pawl_request *first, *last;
 };
 
 struct pawl_shared_prefix {
@@ -37,8 +43,11 @@ struct pawl_scheduler {
 	struct pawl_paged_decoder *decoder;
 	struct pawl_kv_block_pool *pool;
 	int64_t block_size;
-	struct pawl_request *live;           /* in the order */
-	struct pawl_request *finished;       /* the first one first */
+	struct pawl_object_table requests;   /* all of them */
+	struct pawl_request_list live;       /* in the order */
+	struct pawl_request *last_of[PAWL_PRIORITY_CRITICAL + 1]; /* live, of each priority */
+	int64_t n_running;                   /* of the live ones */
+	struct pawl_request_list finished;   /* the first one first */
 	struct pawl_shared_prefix *prefixes; /* [options.max_prefixes] */
 	uint64_t clock;                      /* of batches and of uses of prefixes */
 	struct pawl_scheduler_stats stats;   /* what is counted */
@@ -52,6 +61,9 @@ void pawl_scheduler_tell(
 void pawl_scheduler_finish(
 	struct pawl_scheduler *s, struct pawl_request *r, enum pawl_finish finish);
 bool pawl_request_is_running(const struct pawl_request *r);
+/* The one place that changes it: counts those that run. */
+void pawl_scheduler_set_phase(
+	struct pawl_scheduler *s, struct pawl_request *r, enum pawl_request_phase phase);
 /* Tokens that must be in the cache before the next one can be chosen, apart from the last. */
 int64_t pawl_request_unfed(const struct pawl_scheduler *s, const struct pawl_request *r);
 

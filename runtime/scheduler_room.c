@@ -32,18 +32,20 @@ promise(const struct pawl_scheduler *s, const struct pawl_request *r)
 static int64_t
 spare(const struct pawl_scheduler *s)
 {
-	int64_t n = pawl_kv_block_pool_free_blocks(s->pool);
+	int64_t n = pawl_kv_block_pool_free_blocks(s->pool), left = s->n_running;
 
-	for (const struct pawl_request *r = s->live; r; r = r->next)
-		if (pawl_request_is_running(r))
+	for (const struct pawl_request *r = s->live.first; left; r = r->next)
+		if (pawl_request_is_running(r)) {
 			n -= promise(s, r);
+			left--;
+		}
 	return n;
 }
 
 static struct pawl_request *
 first_running(const struct pawl_scheduler *s)
 {
-	struct pawl_request *r = s->live;
+	struct pawl_request *r = s->n_running ? s->live.first : NULL;
 
 	while (r && !pawl_request_is_running(r))
 		r = r->next;
@@ -54,10 +56,13 @@ static struct pawl_request *
 last_running(const struct pawl_scheduler *s)
 {
 	struct pawl_request *last = NULL;
+	int64_t left = s->n_running;
 
-	for (struct pawl_request *r = s->live; r; r = r->next)
-		if (pawl_request_is_running(r))
+	for (struct pawl_request *r = s->live.first; left; r = r->next)
+		if (pawl_request_is_running(r)) {
 			last = r;
+			left--;
+		}
 	return last;
 }
 
@@ -70,7 +75,7 @@ pawl_scheduler_suspend(struct pawl_scheduler *s, struct pawl_request *r, struct 
 	if (status)
 		return status;
 	r->handle = report.handle;
-	r->phase = PAWL_REQUEST_EVICTED;
+	pawl_scheduler_set_phase(s, r, PAWL_REQUEST_EVICTED);
 	r->info.n_evictions++;
 	s->stats.evictions++;
 	pawl_scheduler_tell(s, r, PAWL_REQUEST_SUSPENDED);
@@ -85,7 +90,7 @@ forget(struct pawl_scheduler *s, struct pawl_request *r)
 	if (r->phase ==
 		PAWL_REQUEST_EVICTED) /* nothing, which ends the handle and frees its bytes */
 		pawl_paged_decoder_restore(s->decoder, r->handle, NULL);
-	r->phase = PAWL_REQUEST_WAITING;
+	pawl_scheduler_set_phase(s, r, PAWL_REQUEST_WAITING);
 	r->info.n_recomputes++;
 	s->stats.recomputes++;
 	pawl_scheduler_tell(s, r, PAWL_REQUEST_SUSPENDED);
@@ -107,7 +112,7 @@ take_from_others(struct pawl_scheduler *s, const struct pawl_request *r)
 			forget(s, last);
 		return true;
 	}
-	for (struct pawl_request *q = s->live; q; q = q->next)
+	for (struct pawl_request *q = s->live.first; q; q = q->next)
 		if (q != r && q->phase == PAWL_REQUEST_EVICTED && resident(s, q))
 			holder = q;
 	if (holder)
@@ -151,7 +156,7 @@ make_room(struct pawl_scheduler *s, const struct pawl_request *r)
 static void
 start(struct pawl_scheduler *s, struct pawl_request *r)
 {
-	r->phase = PAWL_REQUEST_PREFILLING;
+	pawl_scheduler_set_phase(s, r, PAWL_REQUEST_PREFILLING);
 	if (!r->info.admit_step)
 		r->info.admit_step = s->stats.step;
 	pawl_scheduler_tell(s, r, PAWL_REQUEST_ADMITTED);
@@ -170,7 +175,7 @@ bring_in(struct pawl_scheduler *s, struct pawl_request *r)
 			pawl_scheduler_finish(s, r, PAWL_FINISH_ERROR);
 			return true;
 		}
-		r->phase = PAWL_REQUEST_PREFILLING;
+		pawl_scheduler_set_phase(s, r, PAWL_REQUEST_PREFILLING);
 		r->info.n_restores++;
 		s->stats.restores++;
 		pawl_scheduler_tell(s, r, PAWL_REQUEST_RESTORED);
@@ -190,7 +195,7 @@ bring_in(struct pawl_scheduler *s, struct pawl_request *r)
 static struct pawl_request *
 first_that_waits(const struct pawl_scheduler *s)
 {
-	struct pawl_request *r = s->live;
+	struct pawl_request *r = s->live.first;
 
 	while (r && (pawl_request_is_running(r) || r->is_held))
 		r = r->next;

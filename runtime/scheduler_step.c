@@ -19,8 +19,10 @@ static enum pawl_status
 feed_prompts(struct pawl_scheduler *s, struct pawl_error *err)
 {
 	int64_t chunk = pawl_paged_decoder_options(s->decoder)->prefill_chunk, room = chunk;
+	int64_t n = s->n_running;
 
-	for (struct pawl_request *r = s->live; r && room; r = r->next) {
+	for (struct pawl_request *r = s->live.first; n && room; r = r->next) {
+		n -= pawl_request_is_running(r);
 		while (room && pawl_request_is_running(r)) {
 			int64_t left = pawl_request_unfed(s, r), taken;
 			enum pawl_status status;
@@ -46,11 +48,12 @@ feed_prompts(struct pawl_scheduler *s, struct pawl_error *err)
 static int64_t
 choose_batch(const struct pawl_scheduler *s, struct pawl_request **batch)
 {
-	int64_t n = 0;
+	int64_t n = 0, left = s->n_running;
 
-	for (struct pawl_request *r = s->live; r; r = r->next) {
+	for (struct pawl_request *r = s->live.first; left; r = r->next) {
 		int64_t at = n;
 
+		left -= pawl_request_is_running(r);
 		if (!pawl_request_is_running(r) || pawl_request_unfed(s, r))
 			continue;
 		while (at && batch[at - 1]->last_run > r->last_run)
@@ -172,7 +175,7 @@ pawl_scheduler_step(struct pawl_scheduler *s, struct pawl_error *err)
 bool
 pawl_scheduler_has_work(const struct pawl_scheduler *s)
 {
-	const struct pawl_request *r = s->live;
+	const struct pawl_request *r = s->live.first;
 
 	while (r && r->is_held)
 		r = r->next;

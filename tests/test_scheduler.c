@@ -8,6 +8,7 @@
 #include "tests/scheduler_fixture.h"
 #include "tests/suites.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static struct pawl_sched_test *const t = &pawl_sched_test;
@@ -441,6 +442,38 @@ START_TEST(unknown_requests_are_refused)
 }
 END_TEST
 
+/* So many that walking along all of them for each would not end before the case's time. */
+START_TEST(many_requests_come_and_go)
+{
+	enum { N = 1 << 17 };
+	uint64_t *ids = calloc(N, sizeof(*ids));
+	struct pawl_request_options request = pawl_sched_request(&t->wanted[0]);
+	struct pawl_request_info info;
+
+	pawl_sched_make();
+	for (int i = 0; i < N; i++) {
+		request.priority = (enum pawl_priority)(i % 4);
+		pawl_sched_must(
+			pawl_scheduler_submit(t->scheduler, &request, &ids[i], &t->err));
+	}
+	/* From both ends to the middle. */
+	for (int i = 0; i < N; i++)
+		pawl_sched_must(pawl_scheduler_cancel(
+			t->scheduler, ids[i % 2 ? N - 1 - i / 2 : i / 2], &t->err));
+	ck_assert(!pawl_scheduler_has_work(t->scheduler));
+	for (int i = 0; i < N; i++) {
+		uint64_t id = ids[i % 2 ? N - 1 - i / 2 : i / 2];
+
+		ck_assert_uint_eq(pawl_scheduler_finished(t->scheduler), id);
+		pawl_sched_must(pawl_scheduler_info(t->scheduler, id, &info, &t->err));
+		ck_assert_int_eq(info.finish, PAWL_FINISH_CANCELLED);
+		pawl_sched_must(pawl_scheduler_reap(t->scheduler, id, &t->err));
+	}
+	ck_assert_uint_eq(pawl_scheduler_finished(t->scheduler), 0);
+	free(ids);
+}
+END_TEST
+
 Suite *
 pawl_scheduler_suite(void)
 {
@@ -466,6 +499,7 @@ pawl_scheduler_suite(void)
 	tcase_add_test(tcase, requests_are_checked);
 	tcase_add_loop_test(tcase, options_are_checked, 0, 2);
 	tcase_add_test(tcase, unknown_requests_are_refused);
+	tcase_add_test(tcase, many_requests_come_and_go);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
