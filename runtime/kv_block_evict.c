@@ -1,6 +1,7 @@
 #include "runtime/identity.h"
 #include "runtime/kv_block_parts.h"
 #include "runtime/memory.h"
+#include "runtime/option_check.h"
 
 #include <inttypes.h>
 
@@ -30,8 +31,11 @@ evict_marked(struct pawl_kv_block_pool *pool, struct pawl_kv_session *session,
 {
 	struct pawl_kv_handle *handle;
 	int64_t n_freed = 0, n_shared = 0;
-	enum pawl_status status = pawl_object_table_reserve(&pool->handles, err);
+	enum pawl_status status =
+		pawl_check_option("fidelity", fidelity, 0, PAWL_KV_EXACT, err);
 
+	if (!status)
+		status = pawl_object_table_reserve(&pool->handles, err);
 	if (status)
 		return status;
 	for (int64_t i = 0; i < session->n_slots; i++) {

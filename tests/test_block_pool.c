@@ -255,6 +255,9 @@ START_TEST(evicted_slots_are_checked_first)
 		PAWL_INVALID_ARGUMENT, "twice");
 	REFUSED(pawl_kv_block_pool_evict_range(pool, id, 1, 4, PAWL_KV_EXACT, &report, &err),
 		PAWL_INVALID_ARGUMENT, "1 to 4");
+	REFUSED(pawl_kv_block_pool_evict_range(
+			pool, id, 0, 1, (enum pawl_kv_fidelity)2, &report, &err),
+		PAWL_INVALID_ARGUMENT, "fidelity is 2, not in 0 .. 1");
 	DONE(pawl_kv_block_pool_evict_blocks(pool, id, &one, 1, PAWL_KV_LOSSY, &report, &err));
 	ck_assert_int_eq(report.n_freed, 1);
 	REFUSED(pawl_kv_block_pool_evict_blocks(pool, id, &one, 1, PAWL_KV_EXACT, &report, &err),
