@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* Each starts with its id, a uint64_t; ascending.  The one that came first is removed the fastest. */
+/* Each starts with its id, a uint64_t; ascending.  Those near an end are removed the fastest. */
 struct pawl_object_table {
 	void **items;
 	int64_t n, capacity;

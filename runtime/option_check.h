@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* PAWL_INVALID_ARGUMENT, naming the option, its value and the range, unless least <= value <= most. */
+/* PAWL_INVALID_ARGUMENT, naming option, value and range, unless least <= value <= most. */
 enum pawl_status pawl_check_option(
 	const char *name, int64_t value, int64_t least, int64_t most, struct pawl_error *err);
 

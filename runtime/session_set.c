@@ -121,7 +121,7 @@ asked_key(const struct pawl_session_set *set, const struct pawl_kv_cache *cache,
 	};
 }
 
-/* What a plan bakes of rings is the model's, and how far back a cache of rings goes follows from it. */
+/* A plan bakes the model's windows, on which depends how far back a cache of rings may go. */
 static enum pawl_status
 check_rings(const struct pawl_model_source *source, const struct pawl_kv_rings *rings,
 	struct pawl_error *err)
