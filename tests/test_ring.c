@@ -571,8 +571,8 @@ END_TEST
 START_TEST(a_snapshot_is_for_its_rings)
 {
 	static const char *const says[] = {
-		"the snapshot is of a cache of keys and values with rings, this one is of keys and "
-		"values",
+		("the snapshot is of a cache of keys and values with rings, this one is of keys and "
+		 "values"),
 		"the snapshot is of 128 positions a ring, the cache has 256",
 		"the snapshot is of 20 positions a window, the cache has 21",
 		"the snapshot and the cache have rings in different layers",
