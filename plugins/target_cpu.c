@@ -5,6 +5,7 @@
 #include "codegen/target.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,7 @@ struct launch {
 	int64_t units;     /* unless they depend on symbols */
 	int32_t first_arg; /* of the step, among the program's */
 	int32_t count;     /* of the run's counts, -1: units says it */
+	int32_t pile;      /* of the run's piles: threads take units as they come; -1: equal shares */
 };
 
 /* Units of a phase that depend on symbols; all layers of a model share it with their kernel. */
@@ -40,6 +42,12 @@ struct count {
 /* More than models have; those beyond are counted anew at each launch. */
 enum { KEPT_COUNTS = 32 };
 
+/*
+ * A matmul of so many units (a head: 16 columns each) lasts long enough for one thread to be held up
+ * in it.  Its threads take portions until none is left, instead of waiting for each other's half.
+ */
+enum { PILE_UNITS = 1024, PORTIONS_A_THREAD = 8, MOST_PILES = 8 };
+
 struct pawl_code {
 	const struct pawl_program *program;
 	enum pawl_cpu_variant variant;
@@ -48,7 +56,7 @@ struct pawl_code {
 	const struct pawl_cpu_kernel **kernels; /* of each step */
 	struct launch *launches;
 	struct count *counts;
-	int32_t n_launches, n_counts;
+	int32_t n_launches, n_counts, n_piles;
 };
 
 static enum pawl_status
@@ -129,12 +137,17 @@ compile_step(struct pawl_target *target, struct pawl_code *code, int32_t i, stru
 	for (phase = 0; phase < pawl_step_phases(step); phase++) {
 		struct launch *launch = &code->launches[code->n_launches++];
 
-		*launch = (struct launch){
-			.fn = kernel->phases[phase], .first_arg = step->first_arg, .count = -1};
+		*launch = (struct launch){.fn = kernel->phases[phase],
+			.first_arg = step->first_arg,
+			.count = -1,
+			.pile = -1};
 		if (pawl_step_is_symbolic(step))
 			launch->count = find_count(code, step, kernel, &segments, phase);
 		else
 			launch->units = pawl_step_units(step, &segments, phase, NULL);
+		if (step->template == PAWL_TEMPLATE_MATMUL && launch->units >= PILE_UNITS &&
+			code->n_piles < MOST_PILES)
+			launch->pile = code->n_piles++;
 	}
 	if (kernel->scratch_bytes > code->thread_scratch_bytes)
 		code->thread_scratch_bytes = kernel->scratch_bytes;
@@ -231,6 +244,7 @@ struct job {
 	const struct pawl_code *code;
 	const struct pawl_run *run;
 	int64_t counts[KEPT_COUNTS];
+	_Atomic int64_t piles[MOST_PILES]; /* units that were taken */
 };
 
 static int64_t
@@ -250,9 +264,21 @@ units_of(const struct job *job, const struct launch *launch)
 					   : count_units(job, launch->count);
 }
 
+/* The next units of a pile; false when all are taken. */
+static bool
+take_portion(struct job *job, const struct launch *launch, int n_threads, int64_t *first,
+	int64_t *last)
+{
+	int64_t n = launch->units / (PORTIONS_A_THREAD * (int64_t)n_threads) + 1;
+
+	*first = atomic_fetch_add_explicit(&job->piles[launch->pile], n, memory_order_relaxed);
+	*last = *first + n < launch->units ? *first + n : launch->units;
+	return *first < *last;
+}
+
 /* All launches, as one thread of the team sees them: its share of each. */
 static void
-run_launches(const struct job *job, int thread, int n_threads)
+run_launches(struct job *job, int thread, int n_threads)
 {
 	const struct launch *launch = job->code->launches;
 	const struct launch *end = launch + job->code->n_launches;
@@ -263,8 +289,12 @@ run_launches(const struct job *job, int thread, int n_threads)
 		int64_t units = units_of(job, launch);
 		int64_t first = units * thread / n_threads, last = units * (thread + 1) / n_threads;
 
-		if (first < last)
+		if (n_threads > 1 && launch->pile >= 0) {
+			while (take_portion(job, launch, n_threads, &first, &last))
+				launch->fn(run->args + launch->first_arg, run->symbols, first, last, scratch);
+		} else if (first < last) {
 			launch->fn(run->args + launch->first_arg, run->symbols, first, last, scratch);
+		}
 		if (n_threads > 1)
 			run->team->barrier(run->team, thread);
 	}
@@ -289,6 +319,8 @@ run_code(const struct pawl_code *code, const struct pawl_run *run, struct pawl_e
 	job.run = run;
 	for (int32_t i = 0; i < code->n_counts && i < KEPT_COUNTS; i++)
 		job.counts[i] = count_units(&job, i);
+	for (int32_t i = 0; i < code->n_piles; i++)
+		atomic_init(&job.piles[i], 0);
 	run->team->run(run->team, run_thread, &job);
 	return PAWL_OK;
 }

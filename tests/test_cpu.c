@@ -227,6 +227,15 @@ START_TEST(matmuls_that_share_their_input)
 }
 END_TEST
 
+/* So many columns that threads take them in portions instead of halves (plugins/target_cpu.c). */
+START_TEST(matmul_that_is_shared_in_portions)
+{
+	check("%x = const {role=data} : f32[2,32]\n%w = const {role=weight} : q8_0[16421,32]\n"
+	      "%y = matmul %x, %w : f32[2,16421]\noutput %y\n",
+		1);
+}
+END_TEST
+
 START_TEST(gathers_of_every_weight_type)
 {
 	char text[1024];
@@ -473,6 +482,7 @@ pawl_cpu_suite(void)
 	tcase_add_test(tcase, row_reductions);
 	tcase_add_loop_test(tcase, matmul_of_every_weight_type, 0, N_WEIGHT_TYPES);
 	tcase_add_test(tcase, matmuls_that_share_their_input);
+	tcase_add_test(tcase, matmul_that_is_shared_in_portions);
 	tcase_add_loop_test(tcase, gathers_of_every_weight_type, 0, N_WEIGHT_TYPES);
 	tcase_add_loop_test(tcase, attention, 0, N_ATTENTIONS);
 	tcase_add_loop_test(tcase, paged_attention, 0, N_PAGED);
