@@ -52,32 +52,6 @@ add_arg(struct lowering *l, int32_t slot, int64_t offset, bool written)
 	return l->n_args++;
 }
 
-/* The literal that holds the elements of a plane of that type; -1 when memory is exhausted. */
-static int32_t
-pitch_slot(struct lowering *l, const struct pawl_type *type, int64_t pitch)
-{
-	const struct pawl_type scalar = pawl_type_make(PAWL_DTYPE_I64, 0, NULL);
-	double *value;
-	char name[64];
-	int32_t i;
-
-	snprintf(name, sizeof(name), "plane of %lld x %lld", (long long)type->dim[type->rank - 2].base,
-		(long long)type->dim[type->rank - 1].base);
-	for (i = 0; i < l->program->n_slots; i++) {
-		if (l->program->slots[i].role == PAWL_SLOT_LITERAL &&
-			!strcmp(l->program->slots[i].name, name))
-			return i;
-	}
-	value = pawl_arena_alloc(l->arena, 1, sizeof(*value));
-	if (!value)
-		return -1;
-	*value = (double)pitch;
-	i = pawl_lower_add_slot(l->graph, l->program, PAWL_SLOT_LITERAL, name, &scalar);
-	l->program->slots[i].values = value;
-	l->program->slots[i].n_values = 1;
-	return i;
-}
-
 static bool
 moves_by_planes(const struct pawl_access *access)
 {
@@ -106,7 +80,7 @@ add_pitch(struct lowering *l, int32_t slot, struct pawl_access *access)
 		access->pitch = 0;
 		return true;
 	}
-	literal = pitch_slot(l, type, pitch);
+	literal = pawl_lower_pitch_slot(l->graph, l->program, type, pitch);
 	if (literal < 0)
 		return false;
 	access->pitch_arg = add_arg(l, literal, 0, false);

@@ -1,5 +1,6 @@
 #include "passes/lower_slots.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "ir/infer.h"
@@ -140,4 +141,29 @@ pawl_lower_slots(const struct pawl_graph *graph, struct pawl_program *program, i
 	for (i = 0; i < graph->n_outputs; i++)
 		program->outputs[program->n_outputs++] = slot_of[graph->outputs[i]->id];
 	return PAWL_OK;
+}
+
+int32_t
+pawl_lower_pitch_slot(const struct pawl_graph *graph, struct pawl_program *program,
+	const struct pawl_type *type, int64_t pitch)
+{
+	const struct pawl_type scalar = pawl_type_make(PAWL_DTYPE_I64, 0, NULL);
+	double *value;
+	char name[64];
+	int32_t i;
+
+	snprintf(name, sizeof(name), "plane of %lld x %lld", (long long)type->dim[type->rank - 2].base,
+		(long long)type->dim[type->rank - 1].base);
+	for (i = 0; i < program->n_slots; i++) {
+		if (program->slots[i].role == PAWL_SLOT_LITERAL && !strcmp(program->slots[i].name, name))
+			return i;
+	}
+	value = pawl_arena_alloc(&program->arena, 1, sizeof(*value));
+	if (!value)
+		return -1;
+	*value = (double)pitch;
+	i = pawl_lower_add_slot(graph, program, PAWL_SLOT_LITERAL, name, &scalar);
+	program->slots[i].values = value;
+	program->slots[i].n_values = 1;
+	return i;
 }

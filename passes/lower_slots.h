@@ -17,4 +17,10 @@ enum pawl_status pawl_lower_slots(const struct pawl_graph *graph, struct pawl_pr
 int32_t pawl_lower_add_slot(const struct pawl_graph *graph, struct pawl_program *program,
 	enum pawl_slot_role role, const char *name, const struct pawl_type *type);
 
+/*
+ * The literal that holds `pitch`, the elements of a plane of that type (i64); -1 when memory is exhausted.
+ */
+int32_t pawl_lower_pitch_slot(const struct pawl_graph *graph, struct pawl_program *program,
+	const struct pawl_type *type, int64_t pitch);
+
 #endif
