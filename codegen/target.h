@@ -12,8 +12,9 @@
 #include "ir/status.h"
 #include "passes/step.h"
 
-struct pawl_target; /* opened module state */
-struct pawl_code;   /* a compiled program */
+struct pawl_target;   /* opened module state */
+struct pawl_code;     /* a compiled program */
+struct pawl_runner; /* of code on a target with memory of its own: what its runs need */
 
 /*
  * A team of threads.  run() calls fn(arg, thread, n) on n threads, at most those of the team, the
@@ -30,6 +31,7 @@ struct pawl_target_options {
 	const char *module_dir;  /* where cpu_compiler lies; NULL: beside this module */
 	const char *dump_dir;    /* NULL, or a folder for generated code */
 	const char *cache_dir;   /* where compiled kernels outlive the process; NULL: nowhere */
+	const char *arch;        /* NULL: that of the device; else "sm_90": code for it, which nothing runs */
 };
 
 struct pawl_target_counters {
@@ -38,6 +40,14 @@ struct pawl_target_counters {
 	uint64_t kernels_shared;  /* steps served by a kernel that existed already */
 	int64_t code_bytes;       /* of all kernels there are */
 	const char *cache_fault;  /* why cache_dir is not used, NULL: it is; the target's */
+
+	/* Of targets with memory of their own. */
+	uint64_t uploads, launches;    /* of runs: copies to the device; kernels launched one by one */
+	uint64_t graph_launches;       /* captured runs replayed */
+	uint64_t captures;             /* that succeeded */
+	uint64_t capture_failures;     /* runners that go on with plain launches */
+	const char *capture_fault;     /* why the first of them, NULL: none; the target's */
+	uint64_t device_allocations;
 };
 
 /* One execution of code. */
@@ -53,6 +63,55 @@ struct pawl_code_info {
 	int64_t code_bytes;    /* of the kernels it uses, each once */
 	uint64_t code_hash;    /* of the generated kernels, 0 for the reference */
 	const char *variant;   /* "avx512vnni", "reference" ... */
+};
+
+enum pawl_copy_way { PAWL_COPY_UP, PAWL_COPY_DOWN, PAWL_COPY_WITHIN };
+
+/* Pieces of `bytes` each, the i-th from i * from_pitch to i * to_pitch.  bytes >= 1. */
+struct pawl_copy_pieces {
+	int64_t n, bytes;
+	int64_t to_pitch, from_pitch;
+};
+
+/*
+ * Memory that is not the host's: the host computes with its addresses and touches none of it.  Each
+ * call comes after all runs that have returned and is complete when it returns; any thread.  A lost
+ * device is PAWL_ENVIRONMENT.
+ */
+struct pawl_target_memory {
+	/* Aligned to 256 bytes, its content unspecified.  n_bytes >= 1.  PAWL_OUT_OF_MEMORY names it. */
+	enum pawl_status (*alloc)(struct pawl_target *target, int64_t n_bytes, void **out,
+		struct pawl_error *err);
+	void (*free)(struct pawl_target *target, void *bytes);
+	/* Pieces between the two sides, or within this one, where they do not overlap. */
+	enum pawl_status (*copy)(struct pawl_target *target, enum pawl_copy_way way, void *to,
+		const void *from, const struct pawl_copy_pieces *pieces, struct pawl_error *err);
+	enum pawl_status (*fill)(struct pawl_target *target, void *bytes, unsigned char value,
+		int64_t n_bytes, struct pawl_error *err);
+};
+
+/*
+ * What host and device exchange in a run: the data block goes up before it, the results come down
+ * after it.  Sizes are those asked for; 64-byte aligned.
+ */
+struct pawl_exchange {
+	void *data, *results; /* the host's */
+	void *device_data;
+};
+
+/* A result: bytes of the device's memory, which come to lie at results + at. */
+struct pawl_result {
+	const void *from;
+	int64_t at, bytes;
+};
+
+/* One run of a runner. */
+struct pawl_device_run {
+	void *const *args;      /* program->n_args addresses of the device */
+	bool has_new_args;      /* they differ from those of the last run that succeeded */
+	const int64_t *symbols; /* program->n_symbols values */
+	const struct pawl_result *results;
+	int32_t n_results;
 };
 
 struct pawl_target_api {
@@ -80,6 +139,27 @@ struct pawl_target_api {
 	 * kernels are generated.
 	 */
 	uint64_t (*kernel_hash)(const struct pawl_code *code, int32_t step);
+
+	/*
+	 * NULL: code works on the host's memory and is run by `run`.  Otherwise by a runner, which
+	 * one thread at a time uses; run is NULL.
+	 */
+	const struct pawl_target_memory *memory;
+	/* The code must outlive the runner.  PAWL_OUT_OF_MEMORY. */
+	enum pawl_status (*runner_new)(const struct pawl_code *code, int64_t data_bytes,
+		int64_t result_bytes, struct pawl_runner **out, struct pawl_exchange *exchange,
+		struct pawl_error *err);
+	/* Before the memory that its runs worked on.  NULL is allowed. */
+	void (*runner_free)(struct pawl_runner *runner);
+	/*
+	 * One upload (data, symbols, new addresses), the kernels, the results; complete when it returns.
+	 * The first run records the kernels for the following ones, whatever the addresses then are; where
+	 * that fails they are launched one by one, in this run and the following ones.  Allocates and
+	 * compiles nothing after the first run.  PAWL_ENVIRONMENT when the device refuses: what the run
+	 * was to write is then unspecified.
+	 */
+	enum pawl_status (*runner_run)(struct pawl_runner *runner,
+		const struct pawl_device_run *run, struct pawl_error *err);
 };
 
 typedef const struct pawl_target_api *pawl_target_query_fn(void);

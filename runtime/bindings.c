@@ -3,6 +3,7 @@
 #include "ir/debug.h"
 #include "runtime/clock.h"
 #include "runtime/memory.h"
+#include "runtime/remote.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -16,7 +17,8 @@ struct pawl_bindings {
 	int32_t *data_slots;
 	int32_t n_data_slots;
 	void **args; /* n_args */
-	struct pawl_block scratch;
+	struct pawl_remote *remote; /* NULL: code works on the host's memory */
+	struct pawl_block scratch;  /* of the host */
 	struct pawl_block thread_block;
 	void **thread_scratch;
 	int n_threads;
@@ -41,6 +43,8 @@ put(struct pawl_bindings *b, int32_t slot, struct pawl_storage *storage)
 	pawl_storage_unref(b->storages[slot]);
 	b->storages[slot] = storage;
 	point(b, slot, storage->bytes);
+	if (b->remote)
+		pawl_remote_note_args(b->remote);
 }
 
 static enum pawl_status
@@ -84,8 +88,12 @@ static enum pawl_status
 alloc_scratch(struct pawl_bindings *b, struct pawl_error *err)
 {
 	int64_t each = (b->plan->code_info.thread_scratch_bytes + 63) / 64 * 64;
-	enum pawl_status status = pawl_block_init(&b->scratch, scratch_bytes(b), err);
+	enum pawl_status status;
 
+	if (b->plan->device->api->memory)
+		return pawl_remote_new(
+			b->plan, scratch_bytes(b), !b->owns_outputs, &b->remote, err);
+	status = pawl_block_init(&b->scratch, scratch_bytes(b), err);
 	if (!status)
 		status = pawl_block_init(&b->thread_block, each * b->n_threads, err);
 	for (int i = 0; i < b->n_threads && !status; i++)
@@ -104,6 +112,38 @@ owned_bytes(const struct pawl_bindings *b)
 			n += program->slots[i].bytes;
 	}
 	return n;
+}
+
+/* Where temporaries and outputs are: an address of the device. */
+static char *
+scratch_at(const struct pawl_bindings *b, int64_t offset)
+{
+	char *start = b->remote ? pawl_remote_scratch(b->remote) : b->scratch.bytes;
+
+	return start + offset;
+}
+
+/* A data slot is filled in on the host, wherever its steps read it. */
+static enum pawl_status
+fill_data(struct pawl_bindings *b, int32_t slot, struct pawl_error *err)
+{
+	const struct pawl_type *type = &b->plan->types[slot];
+	struct pawl_storage *storage;
+	enum pawl_status status;
+
+	b->data_slots[b->n_data_slots++] = slot;
+	if (b->remote)
+		status = pawl_storage_wrap(type, PAWL_LOCATION_HOST,
+			pawl_remote_data(b->remote, slot), pawl_storage_bytes(type), NULL, NULL,
+			&storage, err);
+	else
+		status = pawl_storage_new(type, &storage, err);
+	if (status)
+		return status;
+	put(b, slot, storage);
+	if (b->remote)
+		point(b, slot, pawl_remote_device_data(b->remote, slot));
+	return PAWL_OK;
 }
 
 static enum pawl_status
@@ -125,26 +165,23 @@ fill_slots(struct pawl_bindings *b, struct pawl_error *err)
 		case PAWL_SLOT_KV:
 			break;
 		case PAWL_SLOT_DATA:
-			b->data_slots[b->n_data_slots++] = i;
-			status = pawl_storage_new(&plan->types[i], &storage, err);
-			if (!status)
-				put(b, i, storage);
+			status = fill_data(b, i, err);
 			break;
 		case PAWL_SLOT_LITERAL:
 			put(b, i, pawl_storage_ref(plan->literals[i]));
 			break;
 		case PAWL_SLOT_OUTPUT:
 			if (b->owns_outputs) {
-				status = pawl_storage_new_in(
-					outputs, &plan->types[i], &storage, err);
+				status = pawl_storage_new_on(plan->device, outputs, &plan->types[i],
+					&storage, err);
 				if (!status)
 					put(b, i, storage);
 				break;
 			}
-			point(b, i, (char *)b->scratch.bytes + slot->offset);
+			point(b, i, scratch_at(b, slot->offset));
 			break;
 		case PAWL_SLOT_TEMP:
-			point(b, i, (char *)b->scratch.bytes + slot->offset);
+			point(b, i, scratch_at(b, slot->offset));
 			break;
 		case PAWL_N_SLOT_ROLES:
 			break;
@@ -200,6 +237,7 @@ pawl_bindings_free(struct pawl_bindings *b)
 {
 	if (!b)
 		return;
+	pawl_remote_free(b->remote);
 	if (b->storages)
 		for (int32_t i = 0; i < b->plan->program->n_slots; i++)
 			pawl_storage_unref(b->storages[i]);
@@ -234,8 +272,8 @@ pawl_bindings_bind_weights(
 
 		if (slot->role != PAWL_SLOT_WEIGHT)
 			continue;
-		status = pawl_weights_bind(
-			weights, slot->name, &plan->types[i], b->team, &storage, err);
+		status = pawl_weights_bind_on(weights, plan->device, slot->name, &plan->types[i],
+			b->team, &storage, err);
 		if (status)
 			return status;
 		put(b, i, storage);
@@ -264,6 +302,10 @@ pawl_bindings_bind(
 			pawl_storage_bytes(&plan->types[slot]),
 			pawl_dtype_name(storage->type.dtype),
 			pawl_layout_name(storage->type.layout), storage->n_bytes);
+	if (b->remote && s->role == PAWL_SLOT_DATA && pawl_storage_is_reachable(storage)) {
+		b->is_filled[slot] = true;
+		return pawl_storage_read_all(storage, b->storages[slot]->bytes, err);
+	}
 	if (!pawl_location_equal(plan->device->location, storage->location))
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"%s: the storage is on %s, the plan runs on %s", s->name,
@@ -371,23 +413,30 @@ check_run(struct pawl_bindings *b, const struct pawl_symenv *env, struct pawl_er
 		if (check->slot >= 0)
 			bytes = b->offered[check->slot] ? b->offered[check->slot]
 							: b->storages[check->slot]->bytes;
-		status = pawl_index_check_run(
-			check, plan->program, bytes, env ? env->values : NULL, err);
+		if (b->remote && check->slot >= 0 && b->storages[check->slot]->device)
+			status = pawl_remote_look(
+				b->remote, b->storages[check->slot], &bytes, err);
+		if (!status)
+			status = pawl_index_check_run(
+				check, plan->program, bytes, env ? env->values : NULL, err);
 	}
 	return status;
 }
 
 /* What no step has written yet must not be read: it becomes NaN in every float type, -1 in ints. */
-static void
-poison(struct pawl_bindings *b)
+static enum pawl_status
+poison(struct pawl_bindings *b, struct pawl_error *err)
 {
 	const struct pawl_program *program = b->plan->program;
 
+	if (b->remote)
+		return pawl_remote_poison(b->remote, err);
 	memset(b->scratch.bytes, 0xff, b->scratch.n_bytes);
 	memset(b->thread_block.bytes, 0xff, b->thread_block.n_bytes);
 	for (int32_t i = 0; i < program->n_slots; i++)
 		if (program->slots[i].role == PAWL_SLOT_OUTPUT && b->storages[i])
 			memset(b->storages[i]->bytes, 0xff, (size_t)b->storages[i]->n_bytes);
+	return PAWL_OK;
 }
 
 /* What was offered is forgotten, and copied in place before unless the run is refused. */
@@ -425,9 +474,12 @@ pawl_bindings_run(struct pawl_bindings *b, const struct pawl_symenv *env,
 	if (status)
 		return status;
 	if (b->poisons)
-		poison(b);
+		status = poison(b, err);
+	if (status)
+		return status;
 	start = pawl_nanoseconds();
-	status = b->plan->device->api->run(b->plan->code, &run, err);
+	status = b->remote ? pawl_remote_run(b->remote, b->args, run.symbols, b->storages, err)
+			   : b->plan->device->api->run(b->plan->code, &run, err);
 	if (counters) {
 		counters->run_ns += (uint64_t)(pawl_nanoseconds() - start);
 		counters->runs += status == PAWL_OK;
@@ -443,6 +495,8 @@ pawl_bindings_output(const struct pawl_bindings *b, int32_t i, struct pawl_type 
 
 	if (type)
 		*type = b->plan->types[slot];
+	if (b->remote && program->slots[slot].role == PAWL_SLOT_OUTPUT && !b->owns_outputs)
+		return pawl_remote_output(b->remote, slot);
 	if (b->storages[slot])
 		return b->storages[slot]->bytes;
 	return (const char *)b->scratch.bytes + program->slots[slot].offset;

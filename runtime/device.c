@@ -42,7 +42,8 @@ pawl_device_new(const struct pawl_target_api *api, const struct pawl_target_opti
 	atomic_init(&device->n_refs, 1);
 	device->id = pawl_device_id_new();
 	device->api = api;
-	device->location = PAWL_LOCATION_HOST;
+	device->location = api->memory ? (struct pawl_location){PAWL_MEMORY_CUDA, 0}
+				       : PAWL_LOCATION_HOST;
 	*out = device;
 	return PAWL_OK;
 }

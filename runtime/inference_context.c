@@ -162,16 +162,22 @@ bind_slot(struct pawl_inference_context *context, struct pawl_bindings *bindings
 	const struct pawl_plan *plan = pawl_bindings_plan(bindings);
 	const char *name = plan->program->slots[slot].name;
 	struct pawl_storage *storage = pawl_inference_context_get(context, name), *packed;
-	enum pawl_status status;
+	enum pawl_status status = PAWL_OK;
 
 	if (!storage)
 		return pawl_fail(
 			err, PAWL_INVALID_ARGUMENT, "the context has no storage for %s", name);
+	if (storage->location.space != PAWL_MEMORY_HOST ||
+		plan->program->slots[slot].role != PAWL_SLOT_WEIGHT)
+		return pawl_bindings_bind(bindings, slot, storage, err);
 	if (plan->types[slot].layout != PAWL_LAYOUT_TILE16 ||
 		storage->type.layout != PAWL_LAYOUT_ROWS)
-		return pawl_bindings_bind(bindings, slot, storage, err);
-	status = pawl_storage_pack(
-		storage, &plan->types[slot], pawl_inference_context_team(context), &packed, err);
+		packed = pawl_storage_ref(storage);
+	else
+		status = pawl_storage_pack(storage, &plan->types[slot],
+			pawl_inference_context_team(context), &packed, err);
+	if (!status)
+		status = pawl_storage_settle(packed, plan->device, &packed, err);
 	if (status)
 		return status;
 	status = pawl_bindings_bind(bindings, slot, packed, err);
@@ -227,25 +233,31 @@ make_copies(const struct pawl_plan *plan, int32_t n_host, struct pawl_storage **
 	for (int32_t i = 0; i < n_host && !status; i++) {
 		int32_t slot = plan->program->outputs[i];
 
-		if (plan->program->slots[slot].role != PAWL_SLOT_OUTPUT)
+		if (plan->program->slots[slot].role != PAWL_SLOT_OUTPUT ||
+			plan->device->api->memory)
 			status = pawl_storage_new(&plan->types[slot], &outs[i], err);
 	}
 	return status;
 }
 
-static void
-take_outputs(const struct pawl_bindings *bindings, struct pawl_storage **outs)
+/* Fails before it gives anything. */
+static enum pawl_status
+take_outputs(const struct pawl_bindings *bindings, struct pawl_storage **outs,
+	struct pawl_error *err)
 {
 	const struct pawl_program *program = pawl_bindings_plan(bindings)->program;
+	enum pawl_status status = PAWL_OK;
 
-	for (int32_t i = 0; i < program->n_outputs; i++) {
-		struct pawl_storage *storage = pawl_bindings_storage(bindings, program->outputs[i]);
-
+	for (int32_t i = 0; i < program->n_outputs && !status; i++)
 		if (outs[i])
-			memcpy(outs[i]->bytes, storage->bytes, (size_t)outs[i]->n_bytes);
-		else
-			outs[i] = pawl_storage_ref(storage);
-	}
+			status = pawl_storage_read_all(
+				pawl_bindings_storage(bindings, program->outputs[i]),
+				outs[i]->bytes, err);
+	for (int32_t i = 0; i < program->n_outputs && !status; i++)
+		if (!outs[i])
+			outs[i] = pawl_storage_ref(
+				pawl_bindings_storage(bindings, program->outputs[i]));
+	return status;
 }
 
 static enum pawl_status
@@ -262,7 +274,7 @@ run_plan(struct pawl_inference_context *context, struct pawl_plan *plan, int32_t
 	if (!status)
 		status = run_once(context, bindings, symbols, err);
 	if (!status)
-		take_outputs(bindings, outs);
+		status = take_outputs(bindings, outs, err);
 	for (int32_t i = 0; i < n_host && status; i++)
 		pawl_storage_unref(outs[i]);
 	pawl_bindings_free(bindings);
@@ -299,9 +311,6 @@ pawl_realize_split(struct pawl_inference_context *context, const struct pawl_gra
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"graph %s has %d outputs, %d are wanted on the host",
 			graph->name ? graph->name : "?", graph->n_outputs, n_host);
-	if (n_host && context->device->location.space != PAWL_MEMORY_HOST)
-		return pawl_fail(err, PAWL_UNSUPPORTED, "outputs of this device cannot be brought "
-							"to the host");
 	return realize(context, graph, n_host, symbols, outs, err);
 }
 

@@ -50,7 +50,7 @@ enum pawl_status pawl_realize_many(struct pawl_inference_context *context,
 /*
  * The same, but the first n_host outputs are in host memory and nobody else's: state that is an
  * output is copied.  The others lie where the device has them.  PAWL_INVALID_ARGUMENT when there are
- * fewer than n_host, PAWL_UNSUPPORTED when the device does not work on host memory.
+ * fewer than n_host.
  */
 enum pawl_status pawl_realize_split(struct pawl_inference_context *context,
 	const struct pawl_graph *graph, int32_t n_host, const int64_t *symbols,

@@ -23,13 +23,32 @@ alloc_graph(int32_t n, const struct pawl_type *types)
 	return graph;
 }
 
+/* Memory of a device is had zeroed, with nothing to compile. */
+static enum pawl_status
+alloc_on(struct pawl_device *device, int32_t n, const struct pawl_type *types,
+	struct pawl_storage **out, struct pawl_error *err)
+{
+	enum pawl_status status = PAWL_OK;
+	int32_t i;
+
+	for (i = 0; i < n && !status; i++)
+		status = pawl_storage_new_on(device, NULL, &types[i], &out[i], err);
+	while (status && --i > 0)
+		pawl_storage_unref(out[i - 1]);
+	return status;
+}
+
 enum pawl_status
 pawl_kv_alloc(struct pawl_inference_context *context, int32_t n, const struct pawl_type *types,
 	struct pawl_storage **out, struct pawl_error *err)
 {
-	struct pawl_graph *graph = alloc_graph(n, types);
+	struct pawl_device *device = pawl_inference_context_device(context);
+	struct pawl_graph *graph;
 	enum pawl_status status;
 
+	if (device->api->memory)
+		return alloc_on(device, n, types, out, err);
+	graph = alloc_graph(n, types);
 	if (!graph)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for the graph of a cache");
 	if (graph->error.status)

@@ -1,7 +1,6 @@
 #include "runtime/kv_cache.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "runtime/kv_cache_parts.h"
 #include "runtime/memory.h"
@@ -27,13 +26,14 @@ pawl_kv_cache_keep(const struct pawl_kv_cache *cache, int64_t first, int64_t row
 {
 	const struct pawl_kv_rings *rings = &cache->shape.rings;
 	int64_t gone = cache->store.len + rows - rings->positions, n_bytes = 0;
+	enum pawl_status status = PAWL_OK;
 	struct pawl_storage *ring;
 	char *to;
 
 	if (*kept || !first || !rings->positions || gone <= 0 || gone + rings->window - 1 <= first)
 		return PAWL_OK;
 	for (int32_t at = 0; (ring = next_ring(cache, &at));) {
-		if (ring->location.space != PAWL_MEMORY_HOST)
+		if (!pawl_storage_is_reachable(ring))
 			return pawl_fail(err, PAWL_UNSUPPORTED,
 				"a ring is not in host memory: what a run overwrites in it cannot "
 				"be kept");
@@ -45,18 +45,24 @@ pawl_kv_cache_keep(const struct pawl_kv_cache *cache, int64_t first, int64_t row
 			"no memory to keep %" PRId64 " bytes of rings", n_bytes);
 	(*kept)->written = cache->written;
 	to = (*kept)->bytes;
-	for (int32_t at = 0; (ring = next_ring(cache, &at)); to += ring->n_bytes)
-		memcpy(to, ring->bytes, (size_t)ring->n_bytes);
-	return PAWL_OK;
+	for (int32_t at = 0; (ring = next_ring(cache, &at)) && !status; to += ring->n_bytes)
+		status = pawl_storage_read_all(ring, to, err);
+	if (status) {
+		pawl_memory_free(*kept);
+		*kept = NULL;
+	}
+	return status;
 }
 
 void
 pawl_kv_cache_put_back(struct pawl_kv_cache *cache, const struct pawl_kv_kept *kept)
 {
+	enum pawl_status status = PAWL_OK;
 	const char *from = kept->bytes;
 	struct pawl_storage *ring;
 
-	for (int32_t at = 0; (ring = next_ring(cache, &at)); from += ring->n_bytes)
-		memcpy(ring->bytes, from, (size_t)ring->n_bytes);
-	cache->written = kept->written;
+	for (int32_t at = 0; (ring = next_ring(cache, &at)) && !status; from += ring->n_bytes)
+		status = pawl_storage_write_all(ring, from, NULL);
+	if (!status)
+		cache->written = kept->written;
 }

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ir/type.h"
+#include "runtime/storage.h"
 
 struct pawl_kv_planes {
 	int64_t n, positions, row_bytes;
@@ -29,16 +29,26 @@ int64_t pawl_kv_logical_bytes(const struct pawl_kv_planes *planes, int64_t n);
 
 /*
  * Copies positions 0 .. n - 1; the planes differ in `positions` only, both hold n.  K16 copies whole
- * groups of 16.
+ * groups of 16.  Errors of pawl_storage_copy.
  */
-void pawl_kv_copy_positions(const struct pawl_kv_planes *to, void *to_bytes,
-	const struct pawl_kv_planes *from, const void *from_bytes, int64_t n);
+enum pawl_status pawl_kv_copy_positions(const struct pawl_kv_planes *to,
+	struct pawl_storage *to_storage, const struct pawl_kv_planes *from,
+	const struct pawl_storage *from_storage, int64_t n, struct pawl_error *err);
 
-/* Positions 0 .. n - 1 to or from logical order. */
+/* Positions 0 .. n - 1 to or from logical order, all on the host. */
 void pawl_kv_read_positions(
 	const struct pawl_kv_planes *planes, const void *bytes, int64_t n, void *out);
 void pawl_kv_write_positions(
 	const struct pawl_kv_planes *planes, void *bytes, int64_t n, const void *in);
+
+/*
+ * The same for a storage, wherever it is.  On a device, positions that share a group of 16 of K16 with
+ * the last one become 0 by a write.  Errors of pawl_storage_read and write, and PAWL_OUT_OF_MEMORY.
+ */
+enum pawl_status pawl_kv_fetch_positions(const struct pawl_kv_planes *planes,
+	const struct pawl_storage *storage, int64_t n, void *out, struct pawl_error *err);
+enum pawl_status pawl_kv_put_positions(const struct pawl_kv_planes *planes,
+	struct pawl_storage *storage, int64_t n, const void *in, struct pawl_error *err);
 
 /*
  * Where positions first .. first + n - 1 of plane `plane` lie: one piece of n * row_bytes, first and n

@@ -227,7 +227,7 @@ restore(const struct pawl_kv_snapshot *s, const struct pawl_kv_snapshot_front *a
 	enum pawl_status status = pawl_kv_store_check(store, form, err);
 
 	if (!status)
-		status = pawl_kv_store_check_host(store, err);
+		status = pawl_kv_store_check_reachable(store, err);
 	if (!status)
 		status = pawl_kv_snapshot_compare(&s->front, asked, err);
 	if (!status && n > form->positions)
@@ -238,13 +238,18 @@ restore(const struct pawl_kv_snapshot *s, const struct pawl_kv_snapshot_front *a
 		status = pawl_kv_store_own(store, form, err);
 	if (status)
 		return status;
-	for (int32_t i = 0; i < store->n_layers * store->n_which; i++) {
+	for (int32_t i = 0; i < store->n_layers * store->n_which && !status; i++) {
 		struct pawl_storage *storage = store->tensors[i].storage;
 		const struct pawl_kv_planes planes = pawl_kv_planes_of(&storage->type, form->axis);
 		int64_t held = n < planes.positions ? n : planes.positions;
 
-		pawl_kv_write_positions(&planes, storage->bytes, held, from);
+		status = pawl_kv_put_positions(&planes, storage, held, from, err);
 		from += pawl_kv_logical_bytes(&planes, held);
+	}
+	if (status) {
+		/* What the device holds now is neither the one nor the other. */
+		pawl_kv_store_set_len(store, 0);
+		return status;
 	}
 	pawl_kv_store_set_len(store, n);
 	return PAWL_OK;

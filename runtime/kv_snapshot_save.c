@@ -59,8 +59,9 @@ write_all(struct writer *w, const struct pawl_kv_store *store, int axis,
 		const struct pawl_kv_planes planes = pawl_kv_planes_of(&storage->type, axis);
 		int64_t n = positions_of(&planes, store->len);
 
-		pawl_kv_read_positions(&planes, storage->bytes, n, room);
-		status = put(w, room, pawl_kv_logical_bytes(&planes, n), err);
+		status = pawl_kv_fetch_positions(&planes, storage, n, room, err);
+		if (!status)
+			status = put(w, room, pawl_kv_logical_bytes(&planes, n), err);
 	}
 	return status ? status
 		      : w->to->write(w->to->ctx, &w->checksum, sizeof(w->checksum), err);
@@ -73,7 +74,7 @@ check(const struct pawl_kv_store *store, const struct pawl_kv_form *form, int64_
 	enum pawl_status status = pawl_kv_store_check(store, form, err);
 
 	if (!status)
-		status = pawl_kv_store_check_host(store, err);
+		status = pawl_kv_store_check_reachable(store, err);
 	if (!status && n_tokens > INT32_MAX)
 		status = pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"a snapshot of %" PRId64 " tokens; %d are possible", n_tokens, INT32_MAX);

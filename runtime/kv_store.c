@@ -146,13 +146,25 @@ pawl_kv_store_check(
 }
 
 enum pawl_status
-pawl_kv_store_check_host(const struct pawl_kv_store *store, struct pawl_error *err)
+pawl_kv_store_check_reachable(const struct pawl_kv_store *store, struct pawl_error *err)
 {
-	for (int32_t i = 0; i < n_tensors(store); i++)
-		if (store->tensors[i].storage->location.space != PAWL_MEMORY_HOST)
+	const struct pawl_storage *first = store->tensors[0].storage;
+	char there[32], here[32];
+
+	for (int32_t i = 0; i < n_tensors(store); i++) {
+		const struct pawl_storage *storage = store->tensors[i].storage;
+
+		if (!pawl_storage_is_reachable(storage))
 			return pawl_fail(err, PAWL_UNSUPPORTED,
 				"layer %d slot %d is not in host memory", i / store->n_which,
 				i % store->n_which);
+		if (!pawl_location_equal(storage->location, first->location))
+			return pawl_fail(err, PAWL_UNSUPPORTED,
+				"layer %d slot %d is on %s, others on %s", i / store->n_which,
+				i % store->n_which,
+				pawl_location_text(storage->location, there, sizeof(there)),
+				pawl_location_text(first->location, here, sizeof(here)));
+	}
 	return PAWL_OK;
 }
 
@@ -164,11 +176,16 @@ copy(struct pawl_region *region, const struct pawl_type *type, int axis,
 {
 	const struct pawl_kv_planes to_planes = pawl_kv_planes_of(type, axis),
 				    from_planes = pawl_kv_planes_of(&from->type, axis);
-	enum pawl_status status = pawl_storage_new_in(region, type, out, err);
+	enum pawl_status status = pawl_storage_new_on(from->device, region, type, out, err);
 
-	if (!status)
-		pawl_kv_copy_positions(&to_planes, (*out)->bytes, &from_planes, from->bytes,
-			n < from_planes.positions ? n : from_planes.positions);
+	if (status)
+		return status;
+	status = pawl_kv_copy_positions(&to_planes, *out, &from_planes, from,
+		n < from_planes.positions ? n : from_planes.positions, err);
+	if (status) {
+		pawl_storage_unref(*out);
+		*out = NULL;
+	}
 	return status;
 }
 
@@ -207,7 +224,7 @@ pawl_kv_store_move(struct pawl_kv_store *store, const struct pawl_kv_form *from,
 			"%s of %" PRId64 " positions is larger than memory can be", to->what,
 			to->positions);
 	if (!status)
-		status = pawl_kv_store_check_host(store, err);
+		status = pawl_kv_store_check_reachable(store, err);
 	if (status)
 		return status;
 	storages = pawl_memory_zalloc((size_t)n_tensors(store), sizeof(struct pawl_storage *));
@@ -223,7 +240,7 @@ pawl_kv_store_move(struct pawl_kv_store *store, const struct pawl_kv_form *from,
 		return name_size(to, status, err);
 	leave(store);
 	store->alloc_id = pawl_kv_alloc_id_new();
-	store->location = PAWL_LOCATION_HOST;
+	store->location = store->tensors[0].storage->location;
 	return PAWL_OK;
 }
 

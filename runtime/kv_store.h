@@ -60,12 +60,13 @@ void pawl_kv_store_set_len(struct pawl_kv_store *store, int64_t len);
 /* PAWL_INVALID_ARGUMENT unless there is capacity and every storage is what the form says. */
 enum pawl_status pawl_kv_store_check(
 	const struct pawl_kv_store *store, const struct pawl_kv_form *form, struct pawl_error *err);
-/* PAWL_UNSUPPORTED unless all storages, which are there, are in host memory. */
-enum pawl_status pawl_kv_store_check_host(const struct pawl_kv_store *store, struct pawl_error *err);
+/* PAWL_UNSUPPORTED unless all storages, which are there, are reachable and in one place. */
+enum pawl_status pawl_kv_store_check_reachable(
+	const struct pawl_kv_store *store, struct pawl_error *err);
 
 /*
  * Moves a store of form `from` to fresh storages of `to`, which differs in capacity at most, with the
- * positions cached; of a storage that has fewer, all it has.  New allocation id; no longer shared.
+ * positions cached, in the same memory; of a storage that has fewer, all it has.  New allocation id; no longer shared.
  * All or nothing: PAWL_INVALID_ARGUMENT where `to` has no bytes, and the errors of both checks.
  */
 enum pawl_status pawl_kv_store_move(struct pawl_kv_store *store, const struct pawl_kv_form *from,

@@ -228,9 +228,13 @@ own_tail(struct pawl_paged_decoder *d, struct lot *lot, int64_t i, struct pawl_e
 	status = pawl_kv_block_pool_copy(d->pool, copy, &info, err);
 	if (status)
 		return status;
+	status = pawl_kv_block_copy_bytes(
+		d->cache, d->options.block_size, info.blocks[0].from, info.blocks[0].to, err);
+	if (status) {
+		pawl_kv_block_pool_copy_abort(d->pool, copy, NULL);
+		return status;
+	}
 	lot->tails[i] = info.blocks[0].from;
-	pawl_kv_block_copy_bytes(
-		d->cache, d->options.block_size, info.blocks[0].from, info.blocks[0].to);
 	return pawl_kv_block_pool_copy_commit(d->pool, copy, err);
 }
 

@@ -71,7 +71,7 @@ pawl_paged_decoder_evict(struct pawl_paged_decoder *d, struct pawl_kv_session_id
 {
 	int64_t n_slots = pawl_kv_block_pool_session_slots(d->pool, session), n = 0, size;
 	struct pawl_evicted *evicted = pawl_memory_zalloc(1, sizeof(*evicted));
-	enum pawl_status status;
+	enum pawl_status status = PAWL_OK;
 	char *to;
 
 	for (int64_t i = 0; i < n_slots; i++)
@@ -85,15 +85,16 @@ pawl_paged_decoder_evict(struct pawl_paged_decoder *d, struct pawl_kv_session_id
 			"no memory for %" PRId64 " evicted blocks of %" PRId64 " bytes", n, size);
 	}
 	to = evicted->bytes;
-	for (int64_t i = 0; i < n_slots; i++) {
+	for (int64_t i = 0; i < n_slots && !status; i++) {
 		int32_t block = sole_block(d, session, i);
 
 		if (block < 0)
 			continue;
-		pawl_kv_block_read(d->cache, d->options.block_size, block, to);
+		status = pawl_kv_block_read(d->cache, d->options.block_size, block, to, err);
 		to += size;
 	}
-	status = pawl_kv_block_pool_evict(d->pool, session, PAWL_KV_EXACT, report, err);
+	if (!status)
+		status = pawl_kv_block_pool_evict(d->pool, session, PAWL_KV_EXACT, report, err);
 	if (status) {
 		pawl_memory_free(evicted->bytes);
 		pawl_memory_free(evicted);
@@ -133,9 +134,13 @@ pawl_paged_decoder_restore(
 		status = pawl_kv_block_pool_handle(d->pool, handle, &info, err);
 	if (status)
 		return status;
-	for (int64_t i = 0; i < info.n_slots; i++)
-		pawl_kv_block_write(d->cache, d->options.block_size, info.slots[i].block,
-			(const char *)evicted->bytes + i * size);
+	for (int64_t i = 0; i < info.n_slots && !status; i++)
+		status = pawl_kv_block_write(d->cache, d->options.block_size, info.slots[i].block,
+			(const char *)evicted->bytes + i * size, err);
+	if (status) {
+		pawl_kv_block_pool_restore_abort(d->pool, handle, NULL);
+		return status;
+	}
 	status = pawl_kv_block_pool_restore_commit(d->pool, handle, err);
 	pawl_paged_forget_evicted(d);
 	return status;
@@ -154,6 +159,7 @@ shift_blocks(struct pawl_paged_decoder *d, const struct pawl_kv_copy_info *info,
 		.cos = cos,
 		.sin = sin,
 		.window_layers = &d->source.window_layers};
+	enum pawl_status status = PAWL_OK;
 
 	if (!d->source.rope || width < 1 || width > PAWL_MAX_ROPE_WIDTH)
 		return pawl_fail(err, PAWL_UNSUPPORTED,
@@ -168,10 +174,10 @@ shift_blocks(struct pawl_paged_decoder *d, const struct pawl_kv_copy_info *info,
 		turn.window_cos = window_cos;
 		turn.window_sin = window_sin;
 	}
-	for (int64_t i = 0; i < info->n_blocks; i++)
-		pawl_kv_block_shift(d->cache, d->options.block_size, info->blocks[i].from,
-			info->blocks[i].to, &turn);
-	return PAWL_OK;
+	for (int64_t i = 0; i < info->n_blocks && !status; i++)
+		status = pawl_kv_block_shift(d->cache, d->options.block_size, info->blocks[i].from,
+			info->blocks[i].to, &turn, err);
+	return status;
 }
 
 enum pawl_status

@@ -105,6 +105,17 @@ collect_points(struct pawl_plan *plan, struct pawl_error *err)
 }
 
 static enum pawl_status
+literal_new(const struct pawl_plan *plan, const struct pawl_slot *slot, const struct pawl_type *type,
+	struct pawl_storage **out, struct pawl_error *err)
+{
+	struct pawl_storage *literal;
+	enum pawl_status status =
+		pawl_literal_new(type, slot->values, slot->n_values, &literal, err);
+
+	return status ? status : pawl_storage_settle(literal, plan->device, out, err);
+}
+
+static enum pawl_status
 make_literals(struct pawl_plan *plan, struct pawl_error *err)
 {
 	const struct pawl_program *program = plan->program;
@@ -118,8 +129,7 @@ make_literals(struct pawl_plan *plan, struct pawl_error *err)
 		const struct pawl_slot *slot = &program->slots[i];
 
 		if (slot->role == PAWL_SLOT_LITERAL)
-			status = pawl_literal_new(&plan->types[i], slot->values, slot->n_values,
-				&plan->literals[i], err);
+			status = literal_new(plan, slot, &plan->types[i], &plan->literals[i], err);
 	}
 	return status;
 }

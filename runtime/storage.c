@@ -4,6 +4,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "runtime/device.h"
 
 int64_t
 pawl_storage_bytes(const struct pawl_type *type)
@@ -69,6 +72,128 @@ pawl_storage_new_in(struct pawl_region *region, const struct pawl_type *type,
 	return PAWL_OK;
 }
 
+static enum pawl_status
+take_from(struct pawl_storage *storage, struct pawl_device *device, struct pawl_error *err)
+{
+	const struct pawl_target_memory *memory = device->api->memory;
+	int64_t n = storage->n_bytes ? storage->n_bytes : 1;
+	enum pawl_status status = memory->alloc(device->target, n, &storage->bytes, err);
+
+	if (status)
+		return status;
+	status = memory->fill(device->target, storage->bytes, 0, n, err);
+	if (status) {
+		memory->free(device->target, storage->bytes);
+		return status;
+	}
+	storage->device = pawl_device_ref(device);
+	storage->location = device->location;
+	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_storage_new_on(struct pawl_device *device, struct pawl_region *region,
+	const struct pawl_type *type, struct pawl_storage **out, struct pawl_error *err)
+{
+	struct pawl_storage *storage;
+	enum pawl_status status;
+
+	if (!device || !device->api->memory)
+		return pawl_storage_new_in(region, type, out, err);
+	status = storage_make(type, &storage, err);
+	if (status)
+		return status;
+	status = take_from(storage, device, err);
+	if (status) {
+		pawl_memory_free(storage);
+		return status;
+	}
+	*out = storage;
+	return PAWL_OK;
+}
+
+bool
+pawl_storage_is_reachable(const struct pawl_storage *storage)
+{
+	return storage->device || storage->location.space == PAWL_MEMORY_HOST;
+}
+
+/* What lies at an address that may be a device's. */
+static enum pawl_status
+copy(struct pawl_device *device, enum pawl_copy_way way, void *to, const void *from,
+	const struct pawl_copy_pieces *pieces, struct pawl_error *err)
+{
+	if (!pieces->n || !pieces->bytes)
+		return PAWL_OK;
+	if (device)
+		return device->api->memory->copy(device->target, way, to, from, pieces, err);
+	for (int64_t i = 0; i < pieces->n; i++)
+		memcpy((char *)to + i * pieces->to_pitch,
+			(const char *)from + i * pieces->from_pitch, (size_t)pieces->bytes);
+	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_storage_read(const struct pawl_storage *from, int64_t at, void *to,
+	const struct pawl_copy_pieces *pieces, struct pawl_error *err)
+{
+	return copy(from->device, PAWL_COPY_DOWN, to, (const char *)from->bytes + at, pieces, err);
+}
+
+enum pawl_status
+pawl_storage_write(struct pawl_storage *to, int64_t at, const void *from,
+	const struct pawl_copy_pieces *pieces, struct pawl_error *err)
+{
+	return copy(to->device, PAWL_COPY_UP, (char *)to->bytes + at, from, pieces, err);
+}
+
+enum pawl_status
+pawl_storage_copy(struct pawl_storage *to, int64_t to_at, const struct pawl_storage *from,
+	int64_t from_at, const struct pawl_copy_pieces *pieces, struct pawl_error *err)
+{
+	return copy(to->device, PAWL_COPY_WITHIN, (char *)to->bytes + to_at,
+		(const char *)from->bytes + from_at, pieces, err);
+}
+
+enum pawl_status
+pawl_storage_read_all(const struct pawl_storage *from, void *to, struct pawl_error *err)
+{
+	const struct pawl_copy_pieces all = {.n = 1, .bytes = from->n_bytes};
+
+	return pawl_storage_read(from, 0, to, &all, err);
+}
+
+enum pawl_status
+pawl_storage_write_all(struct pawl_storage *to, const void *from, struct pawl_error *err)
+{
+	const struct pawl_copy_pieces all = {.n = 1, .bytes = to->n_bytes};
+
+	return pawl_storage_write(to, 0, from, &all, err);
+}
+
+enum pawl_status
+pawl_storage_settle(struct pawl_storage *storage, struct pawl_device *device,
+	struct pawl_storage **out, struct pawl_error *err)
+{
+	struct pawl_storage *copied;
+	enum pawl_status status;
+
+	if (!device->api->memory) {
+		*out = storage;
+		return PAWL_OK;
+	}
+	status = pawl_storage_new_on(device, NULL, &storage->type, &copied, err);
+	if (!status) {
+		status = pawl_storage_write_all(copied, storage->bytes, err);
+		if (status)
+			pawl_storage_unref(copied);
+		else
+			*out = copied;
+	}
+	pawl_storage_unref(storage);
+	return status;
+}
+
 enum pawl_status
 pawl_storage_wrap(const struct pawl_type *type, struct pawl_location location, void *bytes,
 	int64_t n_bytes, void (*release)(void *arg, void *bytes), void *release_arg,
@@ -108,6 +233,9 @@ pawl_storage_unref(struct pawl_storage *storage)
 		return;
 	if (storage->release)
 		storage->release(storage->release_arg, storage->bytes);
+	if (storage->device)
+		storage->device->api->memory->free(storage->device->target, storage->bytes);
+	pawl_device_unref(storage->device);
 	pawl_block_release(&storage->block);
 	pawl_memory_free(storage);
 }

@@ -28,13 +28,17 @@ struct pawl_location {
 #define PAWL_LOCATION_UNKNOWN ((struct pawl_location){PAWL_MEMORY_UNKNOWN, 0})
 #define PAWL_LOCATION_HOST ((struct pawl_location){PAWL_MEMORY_HOST, 0})
 
+struct pawl_device;
+struct pawl_copy_pieces;
+
 struct pawl_storage {
 	atomic_int n_refs;
 	struct pawl_type type; /* static dims */
 	struct pawl_location location;
-	void *bytes;
+	void *bytes; /* an address there */
 	int64_t n_bytes;
-	struct pawl_block block; /* empty: bytes are borrowed */
+	struct pawl_block block;    /* empty: bytes are borrowed, or the device's */
+	struct pawl_device *device; /* whose memory it is; NULL: the host's, or borrowed */
 	void (*release)(
 		void *arg, void *bytes); /* called at the end of a borrowed storage, or NULL */
 	void *release_arg;
@@ -46,6 +50,42 @@ enum pawl_status pawl_storage_new(
 
 /* The same from a region. */
 enum pawl_status pawl_storage_new_in(struct pawl_region *region, const struct pawl_type *type,
+	struct pawl_storage **out, struct pawl_error *err);
+
+/*
+ * The same in the memory of a device, kept by the storage; from the region where that is the host's.
+ * device and region may be NULL.  The device's errors.
+ */
+enum pawl_status pawl_storage_new_on(struct pawl_device *device, struct pawl_region *region,
+	const struct pawl_type *type, struct pawl_storage **out, struct pawl_error *err);
+
+/* Whether the functions below can get at its bytes: all but what is borrowed from elsewhere. */
+bool pawl_storage_is_reachable(const struct pawl_storage *storage);
+
+/*
+ * Bytes of a reachable storage out to the host and in from it: whole pieces, their pitch in the
+ * storage counted from byte `at` on.  Nothing where n or bytes is 0.  On the host these are memcpy and
+ * do not fail; a device may (struct pawl_target_memory).
+ */
+enum pawl_status pawl_storage_read(const struct pawl_storage *from, int64_t at, void *to,
+	const struct pawl_copy_pieces *pieces, struct pawl_error *err);
+enum pawl_status pawl_storage_write(struct pawl_storage *to, int64_t at, const void *from,
+	const struct pawl_copy_pieces *pieces, struct pawl_error *err);
+/* Between two storages of one location, which may be one. */
+enum pawl_status pawl_storage_copy(struct pawl_storage *to, int64_t to_at,
+	const struct pawl_storage *from, int64_t from_at, const struct pawl_copy_pieces *pieces,
+	struct pawl_error *err);
+/* All of it, to or from the host. */
+enum pawl_status pawl_storage_read_all(
+	const struct pawl_storage *from, void *to, struct pawl_error *err);
+enum pawl_status pawl_storage_write_all(
+	struct pawl_storage *to, const void *from, struct pawl_error *err);
+
+/*
+ * A storage of the host in the memory of a device: itself where that is the host's, else a copy, and
+ * the reference given is dropped; it is dropped on failure too.
+ */
+enum pawl_status pawl_storage_settle(struct pawl_storage *storage, struct pawl_device *device,
 	struct pawl_storage **out, struct pawl_error *err);
 
 /*

@@ -242,25 +242,68 @@ make(struct pawl_weights *weights, const char *name, const struct pawl_type *typ
 	return status;
 }
 
+/* As make, but in the memory of a device: the source's pages may go, whatever the form. */
+static enum pawl_status
+make_on(struct pawl_weights *weights, struct pawl_device *device, const char *name,
+	const struct pawl_type *type, struct pawl_team *team, struct pawl_storage **out,
+	struct pawl_error *err)
+{
+	const struct pawl_weight_source *source = &weights->source;
+	struct pawl_storage *rows, *host;
+	enum pawl_status status = borrow(weights, name, type, &rows, err);
+
+	if (status)
+		return status;
+	if (type->layout == PAWL_LAYOUT_ROWS)
+		host = pawl_storage_ref(rows);
+	else
+		status = pack(rows, type, team, NULL, source, &host, err);
+	if (!status)
+		status = pawl_storage_settle(host, device, out, err);
+	if (!status && type->layout == PAWL_LAYOUT_ROWS && source->drop)
+		source->drop(source->ctx, rows->bytes, rows->n_bytes);
+	if (!status && type->layout != PAWL_LAYOUT_ROWS)
+		weights->packed_bytes += (*out)->n_bytes;
+	if (status && err)
+		pawl_error_prefix(err, "weight %s", name);
+	pawl_storage_unref(rows);
+	return status;
+}
+
 enum pawl_status
 pawl_weights_bind(struct pawl_weights *weights, const char *name, const struct pawl_type *type,
 	struct pawl_team *team, struct pawl_storage **out, struct pawl_error *err)
 {
+	return pawl_weights_bind_on(weights, NULL, name, type, team, out, err);
+}
+
+enum pawl_status
+pawl_weights_bind_on(struct pawl_weights *weights, struct pawl_device *device, const char *name,
+	const struct pawl_type *type, struct pawl_team *team, struct pawl_storage **out,
+	struct pawl_error *err)
+{
+	bool is_host = !device || !device->api->memory;
+	struct pawl_location location = is_host ? PAWL_LOCATION_HOST : device->location;
 	enum pawl_status status = PAWL_OK;
 	struct entry *entry;
 
 	pthread_mutex_lock(&weights->lock);
 	for (entry = weights->entries; entry; entry = entry->next)
-		if (pawl_type_equal(&entry->storage->type, type) && !strcmp(entry->name, name))
+		if (pawl_type_equal(&entry->storage->type, type) && !strcmp(entry->name, name) &&
+			pawl_location_equal(entry->storage->location, location))
 			break;
 	if (!entry) {
 		entry = pawl_memory_zalloc(1, sizeof(*entry));
 		if (entry)
 			entry->name = pawl_memory_strdup(name);
-		status = entry && entry->name
-				 ? make(weights, name, type, team, &entry->storage, err)
-				 : pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for weight %s",
-					   name);
+		if (!entry || !entry->name)
+			status = pawl_fail(
+				err, PAWL_OUT_OF_MEMORY, "no memory for weight %s", name);
+		else if (is_host)
+			status = make(weights, name, type, team, &entry->storage, err);
+		else
+			status = make_on(
+				weights, device, name, type, team, &entry->storage, err);
 		if (status) {
 			if (entry)
 				pawl_memory_free(entry->name);

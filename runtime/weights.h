@@ -11,6 +11,7 @@
 #define PAWL_RUNTIME_WEIGHTS_H
 
 #include "codegen/target.h"
+#include "runtime/device.h"
 #include "runtime/identity.h"
 #include "runtime/storage.h"
 
@@ -50,6 +51,11 @@ struct pawl_model_instance_id pawl_weights_id(const struct pawl_weights *weights
 enum pawl_status pawl_weights_bind(struct pawl_weights *weights, const char *name,
 	const struct pawl_type *type, struct pawl_team *team, struct pawl_storage **out,
 	struct pawl_error *err);
+
+/* The same in the memory of a device, to which it is brought once.  The device's errors. */
+enum pawl_status pawl_weights_bind_on(struct pawl_weights *weights, struct pawl_device *device,
+	const char *name, const struct pawl_type *type, struct pawl_team *team,
+	struct pawl_storage **out, struct pawl_error *err);
 
 /* Bytes of packed forms made so far. */
 int64_t pawl_weights_packed_bytes(struct pawl_weights *weights);

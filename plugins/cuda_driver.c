@@ -1,0 +1,147 @@
+#include "plugins/cuda_driver.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "ir/debug.h"
+
+static const struct {
+	const char *symbol;
+	size_t at;
+} functions[] = {
+#define PAWL_CUDA_FN(member, symbol, parameters)                                                   \
+	{#symbol, offsetof(struct pawl_cuda_calls, member)},
+#include "plugins/cuda_driver.def"
+};
+
+static const char *
+library_name(void)
+{
+	const char *path = pawl_env(PAWL_ENV_CUDA_DRIVER);
+
+	return path ? path : "libcuda.so.1";
+}
+
+/* "13.0" of 13000. */
+struct version {
+	int major, minor;
+};
+
+static struct version
+split(int version)
+{
+	return (struct version){version / 1000, version % 1000 / 10};
+}
+
+static enum pawl_status
+too_old(int version, struct pawl_error *err)
+{
+	struct version have = split(version), want = split(PAWL_CUDA_LEAST_DRIVER);
+
+	return pawl_fail(err, PAWL_ENVIRONMENT,
+		"the CUDA driver %s is of CUDA %d.%d, too old: %d.%d or later is needed",
+		library_name(), have.major, have.minor, want.major, want.minor);
+}
+
+static enum pawl_status
+find_functions(struct pawl_cuda_driver *driver, void *library, struct pawl_error *err)
+{
+	CUresult (*version)(int *) = NULL;
+
+	*(void **)&version = dlsym(library, "cuDriverGetVersion");
+	if (version && !version(&driver->version) && driver->version < PAWL_CUDA_LEAST_DRIVER)
+		return too_old(driver->version, err);
+	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
+		void *function = dlsym(library, functions[i].symbol);
+
+		if (!function)
+			return pawl_fail(err, PAWL_ENVIRONMENT,
+				"the CUDA driver %s, of CUDA %d.%d, has no %s", library_name(),
+				split(driver->version).major, split(driver->version).minor,
+				functions[i].symbol);
+		memcpy((char *)&driver->call + functions[i].at, &function, sizeof(function));
+	}
+	return PAWL_OK;
+}
+
+static enum pawl_status
+find_device(struct pawl_cuda_driver *driver, struct pawl_error *err)
+{
+	const struct pawl_cuda_calls *call = &driver->call;
+	CUresult result = call->init(0);
+	int n = 0;
+
+	if (!result)
+		result = call->device_count(&n);
+	if (result == PAWL_CUDA_ERROR_NO_DEVICE || (!result && n < 1))
+		return pawl_fail(err, PAWL_ENVIRONMENT,
+			"there is no CUDA device (the driver, of CUDA %d.%d, finds none)",
+			split(driver->version).major, split(driver->version).minor);
+	if (!result)
+		result = call->device_get(&driver->device, 0);
+	if (!result)
+		result = call->device_name(driver->name, sizeof(driver->name), driver->device);
+	if (!result)
+		result = call->device_attribute(&driver->major,
+			PAWL_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, driver->device);
+	if (!result)
+		result = call->device_attribute(&driver->minor,
+			PAWL_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, driver->device);
+	if (!result)
+		result = call->device_attribute(&driver->n_multiprocessors,
+			PAWL_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, driver->device);
+	if (!result)
+		result = call->context_retain(&driver->context, driver->device);
+	return pawl_cuda_check(driver, result, "opening the CUDA device", err);
+}
+
+enum pawl_status
+pawl_cuda_driver_open(struct pawl_cuda_driver *out, struct pawl_error *err)
+{
+	void *library = dlopen(library_name(), RTLD_NOW | RTLD_LOCAL);
+	enum pawl_status status;
+
+	*out = (struct pawl_cuda_driver){.version = 0};
+	if (!library)
+		return pawl_fail(err, PAWL_ENVIRONMENT, "there is no CUDA driver: %s", dlerror());
+	status = find_functions(out, library, err);
+	return status ? status : find_device(out, err);
+}
+
+void
+pawl_cuda_driver_close(struct pawl_cuda_driver *driver)
+{
+	if (driver->context)
+		driver->call.context_release(driver->device);
+	driver->context = NULL;
+}
+
+enum pawl_status
+pawl_cuda_enter(const struct pawl_cuda_driver *driver, struct pawl_error *err)
+{
+	return pawl_cuda_check(driver, driver->call.context_push(driver->context),
+		"entering the CUDA context", err);
+}
+
+void
+pawl_cuda_leave(const struct pawl_cuda_driver *driver)
+{
+	CUcontext context;
+
+	driver->call.context_pop(&context);
+}
+
+enum pawl_status
+pawl_cuda_check(const struct pawl_cuda_driver *driver, CUresult result, const char *what,
+	struct pawl_error *err)
+{
+	const char *name = NULL;
+
+	if (!result)
+		return PAWL_OK;
+	if (driver->call.error_name(result, &name) || !name)
+		name = "an unknown error";
+	return pawl_fail(err,
+		result == PAWL_CUDA_ERROR_OUT_OF_MEMORY ? PAWL_OUT_OF_MEMORY : PAWL_ENVIRONMENT,
+		"%s: %s (%d)", what, name, result);
+}
