@@ -289,3 +289,21 @@ pawl_latent_digest(const struct pawl_latent_kv_cache *cache)
 	}
 	return key.value;
 }
+
+const struct pawl_latent_shape pawl_latent_many_slots = {3, 4, 20, PAWL_DTYPE_F16,
+	{{1, {5}}, {2, {3, 7}}, {4, {2, 1, 3, 2}}, {1, {1}}}};
+
+struct pawl_latent_kv_cache *
+pawl_latent_cache_of(struct pawl_inference_context *context, const struct pawl_latent_shape *shape)
+{
+	struct pawl_latent_kv_cache *cache;
+
+	OK(pawl_latent_kv_cache_with_capacity(context, shape, &cache, &err));
+	return cache;
+}
+
+const struct pawl_counters *
+pawl_latent_runner_counters(const struct pawl_latent_runner *r)
+{
+	return pawl_inference_context_counters(r->context);
+}

@@ -68,6 +68,14 @@ enum pawl_status pawl_latent_runner_forward(struct pawl_latent_runner *r,
 void pawl_latent_runner_feed(
 	struct pawl_latent_runner *r, unsigned seed, int64_t first, int64_t n, float *logits);
 
+const struct pawl_counters *pawl_latent_runner_counters(const struct pawl_latent_runner *r);
+
+/* Slots of 1, 2 and 4 parts and dims of all kinds. */
+extern const struct pawl_latent_shape pawl_latent_many_slots;
+/* An empty cache of any shape. */
+struct pawl_latent_kv_cache *pawl_latent_cache_of(
+	struct pawl_inference_context *context, const struct pawl_latent_shape *shape);
+
 /* n rows of logits, to the bit. */
 void pawl_latent_expect_same(
 	const float *wanted, const float *got, int64_t n, const char *what);

@@ -42,28 +42,11 @@ end(void)
 	pawl_tiny_mla_free(model);
 }
 
-static const struct pawl_counters *
-counters_of(struct pawl_latent_runner *r)
-{
-	return pawl_inference_context_counters(r->context);
-}
-
-static struct pawl_latent_kv_cache *
-cache_of(const struct pawl_latent_shape *shape)
-{
-	struct pawl_latent_kv_cache *cache;
-
-	OK(pawl_latent_kv_cache_with_capacity(life.context, shape, &cache, &err));
-	return cache;
-}
-
-static const struct pawl_latent_shape many_slots = {3, 4, 20, PAWL_DTYPE_F16,
-	{{1, {5}}, {2, {3, 7}}, {4, {2, 1, 3, 2}}, {1, {1}}}};
-
 START_TEST(content_stays)
 {
-	struct pawl_latent_kv_cache *cache = cache_of(&many_slots);
-	const uint64_t id = pawl_latent_kv_cache_alloc_id(cache).value, runs = counters_of(&life)->runs;
+	struct pawl_latent_kv_cache *cache =
+		pawl_latent_cache_of(life.context, &pawl_latent_many_slots);
+	const uint64_t id = pawl_latent_kv_cache_alloc_id(cache).value, runs = pawl_latent_runner_counters(&life)->runs;
 	char *before[12];
 
 	for (int i = 0; i < 12; i++) {
@@ -98,14 +81,15 @@ START_TEST(content_stays)
 			ck_assert_int_eq(bytes[b], 0);
 		free(before[i]);
 	}
-	ck_assert_uint_eq(counters_of(&life)->runs, runs);
+	ck_assert_uint_eq(pawl_latent_runner_counters(&life)->runs, runs);
 	pawl_latent_kv_cache_free(cache);
 }
 END_TEST
 
 START_TEST(growth_that_fails_changes_nothing)
 {
-	struct pawl_latent_kv_cache *cache = cache_of(&many_slots);
+	struct pawl_latent_kv_cache *cache =
+		pawl_latent_cache_of(life.context, &pawl_latent_many_slots);
 	enum pawl_status status = PAWL_OUT_OF_MEMORY;
 	uint64_t digest = pawl_latent_digest(cache);
 	int n;
@@ -166,7 +150,7 @@ START_TEST(grown_equals_with_capacity)
 	pawl_latent_runner_init(&whole, model, &way);
 	way.capacity = 24;
 	pawl_latent_runner_init(&grown, model, &way);
-	before = *counters_of(&grown);
+	before = *pawl_latent_runner_counters(&grown);
 	pawl_device_counters(grown.device, &compiled);
 	for (size_t i = 0; i < sizeof(upto) / sizeof(upto[0]); i++) {
 		if (upto[i] == 33 || upto[i] == 41)
@@ -178,7 +162,7 @@ START_TEST(grown_equals_with_capacity)
 		pawl_latent_expect_same(wanted, got, upto[i] - len, grown_ways[_i].target);
 		len = upto[i];
 	}
-	after = *counters_of(&grown);
+	after = *pawl_latent_runner_counters(&grown);
 	ck_assert_uint_eq(after.optimizes, before.optimizes);
 	pawl_device_counters(grown.device, &compiled_after);
 	ck_assert_uint_eq(compiled_after.kernel_compiles, compiled.kernel_compiles);

@@ -40,24 +40,6 @@ end(void)
 	pawl_tiny_mla_free(model);
 }
 
-static const struct pawl_counters *
-counters_of(struct pawl_latent_runner *r)
-{
-	return pawl_inference_context_counters(r->context);
-}
-
-static struct pawl_latent_kv_cache *
-cache_of(const struct pawl_latent_shape *shape)
-{
-	struct pawl_latent_kv_cache *cache;
-
-	OK(pawl_latent_kv_cache_with_capacity(life.context, shape, &cache, &err));
-	return cache;
-}
-
-static const struct pawl_latent_shape many_slots = {3, 4, 20, PAWL_DTYPE_F16,
-	{{1, {5}}, {2, {3, 7}}, {4, {2, 1, 3, 2}}, {1, {1}}}};
-
 /* Forks. */
 
 static struct pawl_latent_kv_cache *
@@ -107,7 +89,7 @@ START_TEST(forked_equals_fresh)
 	ck_assert_ptr_eq(pawl_latent_kv_cache_storage(fork, 1, 0), storage);
 	ck_assert_int_eq(pawl_latent_kv_cache_len(fork), 20);
 	ck_assert(pawl_latent_kv_cache_is_shared(fork));
-	before = *counters_of(&life);
+	before = *pawl_latent_runner_counters(&life);
 	/* The two go on in turns, the fork first or second. */
 	for (int i = 0; i < 4; i++)
 		for (int turn = 0; turn < 2; turn++) {
@@ -126,8 +108,8 @@ START_TEST(forked_equals_fresh)
 	/* Whoever wrote first has copies, the other the storages there were. */
 	ck_assert((pawl_latent_kv_cache_storage(fork, 1, 0) == storage) == (_i == 1));
 	ck_assert((pawl_latent_kv_cache_storage(life.cache, 1, 0) == storage) == (_i == 0));
-	ck_assert_uint_eq(counters_of(&life)->optimizes, before.optimizes);
-	ck_assert_uint_eq(counters_of(&life)->regrows, before.regrows);
+	ck_assert_uint_eq(pawl_latent_runner_counters(&life)->optimizes, before.optimizes);
+	ck_assert_uint_eq(pawl_latent_runner_counters(&life)->regrows, before.regrows);
 	pawl_latent_kv_cache_free(fork);
 }
 END_TEST
@@ -275,7 +257,7 @@ START_TEST(restored_equals_never_saved)
 		OK(pawl_latent_kv_cache_fork(other.cache, &fork, &err));
 		fork_digest = pawl_latent_digest(fork);
 	}
-	optimizes = counters_of(&other)->optimizes;
+	optimizes = pawl_latent_runner_counters(&other)->optimizes;
 	OK(pawl_kv_snapshot_open(file.path, &snapshot, &err));
 	ck_assert_int_eq(pawl_kv_snapshot_positions(snapshot), N_CACHED);
 	tokens = pawl_kv_snapshot_tokens(snapshot, &n);
@@ -289,7 +271,7 @@ START_TEST(restored_equals_never_saved)
 	pawl_latent_runner_feed(&life, 1, N_CACHED, 10, wanted);
 	pawl_latent_runner_feed(&other, 1, N_CACHED, 10, got);
 	pawl_latent_expect_same(wanted, got, 10, "restored");
-	ck_assert_uint_eq(counters_of(&other)->optimizes, optimizes);
+	ck_assert_uint_eq(pawl_latent_runner_counters(&other)->optimizes, optimizes);
 	if (fork)
 		ck_assert_uint_eq(pawl_latent_digest(fork), fork_digest);
 	pawl_latent_kv_cache_free(fork);
@@ -314,11 +296,13 @@ END_TEST
 /* Slots of every rank, and a length of nothing. */
 START_TEST(all_shapes_of_slots_are_saved)
 {
-	struct pawl_latent_kv_cache *cache = cache_of(&many_slots), *other;
-	struct pawl_latent_shape shape = many_slots;
+	struct pawl_latent_kv_cache *cache =
+		pawl_latent_cache_of(life.context, &pawl_latent_many_slots);
+	struct pawl_latent_kv_cache *other;
+	struct pawl_latent_shape shape = pawl_latent_many_slots;
 
 	shape.max_seq_len = 31;
-	other = cache_of(&shape);
+	other = pawl_latent_cache_of(life.context, &shape);
 	for (int i = 0; i < 12; i++) {
 		struct pawl_storage *storage = pawl_latent_kv_cache_storage(cache, i / 4, i % 4);
 
@@ -371,7 +355,7 @@ enum { N_REFUSED = sizeof(refused) / sizeof(refused[0]) };
 START_TEST(what_does_not_fit_is_refused)
 {
 	const struct pawl_kv_identity none = {MODEL, (enum pawl_precision)2};
-	struct pawl_latent_kv_cache *cache = cache_of(&refused[_i].shape);
+	struct pawl_latent_kv_cache *cache = pawl_latent_cache_of(life.context, &refused[_i].shape);
 	uint64_t digest;
 
 	pawl_latent_kv_cache_advance(cache, 3);
