@@ -37,7 +37,6 @@ struct pawl_target_options {
 struct pawl_target_counters {
 	uint64_t kernel_compiles; /* kernels generated, ever */
 	uint64_t kernels_read;    /* kernels taken from cache_dir */
-	uint64_t kernels_shared;  /* steps served by a kernel that existed already */
 	int64_t code_bytes;       /* of all kernels there are */
 	const char *cache_fault;  /* why cache_dir is not used, NULL: it is; the target's */
 

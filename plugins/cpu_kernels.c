@@ -25,6 +25,8 @@ pawl_cpu_kernels_init(struct pawl_cpu_kernels *kernels, const struct pawl_target
 {
 	*kernels = (struct pawl_cpu_kernels){.cache = PAWL_OBJECT_CACHE_NONE};
 	pthread_mutex_init(&kernels->lock, NULL);
+	pthread_mutex_init(&kernels->opening, NULL);
+	pthread_cond_init(&kernels->made, NULL);
 	if (options && options->module_dir)
 		kernels->module_dir = strdup(options->module_dir);
 	if (options && options->dump_dir)
@@ -55,6 +57,8 @@ pawl_cpu_kernels_release(struct pawl_cpu_kernels *kernels)
 		kernels->first = next;
 	}
 	pthread_mutex_destroy(&kernels->lock);
+	pthread_mutex_destroy(&kernels->opening);
+	pthread_cond_destroy(&kernels->made);
 	pawl_object_cache_release(&kernels->cache);
 	free(kernels->module_dir);
 	free(kernels->dump_dir);
@@ -92,6 +96,7 @@ module_path(const struct pawl_cpu_kernels *kernels, char *path, size_t size, str
 	return PAWL_OK;
 }
 
+/* Under the lock `opening`. */
 static enum pawl_status
 open_compiler(struct pawl_cpu_kernels *kernels, struct pawl_error *err)
 {
@@ -192,6 +197,31 @@ map_for_perf(const struct pawl_cpu_kernel *kernel, const struct pawl_step *step,
 	return status;
 }
 
+/* Opens the compiler if need be and finds room for one more thread that compiles. */
+static enum pawl_status
+begin_compiling(struct pawl_cpu_kernels *kernels, struct pawl_error *err)
+{
+	enum pawl_status status = PAWL_OK;
+	int n;
+
+	pthread_mutex_lock(&kernels->opening);
+	if (!kernels->compiler)
+		status = open_compiler(kernels, err);
+	pthread_mutex_unlock(&kernels->opening);
+	pthread_mutex_lock(&kernels->lock);
+	n = ++kernels->n_compiling;
+	pthread_mutex_unlock(&kernels->lock);
+	return status == PAWL_OK ? pawl_cpu_room((size_t)n * PAWL_COMPILE_BYTES, err) : status;
+}
+
+static void
+end_compiling(struct pawl_cpu_kernels *kernels)
+{
+	pthread_mutex_lock(&kernels->lock);
+	kernels->n_compiling--;
+	pthread_mutex_unlock(&kernels->lock);
+}
+
 struct compile_call {
 	struct pawl_cpu_kernels *kernels;
 	const struct pawl_program *program;
@@ -208,12 +238,19 @@ call_compiler(void *arg)
 {
 	struct compile_call *c = arg;
 
-	c->status = c->kernels->compiler ? PAWL_OK : open_compiler(c->kernels, c->err);
-	if (c->status == PAWL_OK)
-		c->status = pawl_cpu_room(PAWL_COMPILE_BYTES, c->err);
+	c->status = begin_compiling(c->kernels, c->err);
 	if (c->status == PAWL_OK)
 		c->status = c->kernels->compiler->compile(
 			c->program, c->step, c->variant, c->dump, &c->object, c->err);
+	end_compiling(c->kernels);
+}
+
+static void
+count(struct pawl_cpu_kernels *kernels, uint64_t *counter)
+{
+	pthread_mutex_lock(&kernels->lock);
+	++*counter;
+	pthread_mutex_unlock(&kernels->lock);
 }
 
 /* What decides a kernel's code, beside its key: who wrote it for whom; to be freed. */
@@ -268,7 +305,7 @@ compile(struct pawl_cpu_kernels *kernels, const struct pawl_program *program,
 		status = call.status;
 	if (status != PAWL_OK)
 		return status;
-	kernels->counters.kernel_compiles++;
+	count(kernels, &kernels->counters.kernel_compiles);
 	status = load(kernel, &call.object, pawl_step_phases(step), err);
 	/* Without room on the disk the next process compiles again: that costs time only. */
 	if (status == PAWL_OK && entry)
@@ -278,11 +315,11 @@ compile(struct pawl_cpu_kernels *kernels, const struct pawl_program *program,
 	return status;
 }
 
-/* Fills a kernel whose key is set. */
+/* Fills a kernel whose key is set; without the lock. */
 static enum pawl_status
 fill(struct pawl_cpu_kernels *kernels, const struct pawl_program *program,
-	const struct pawl_step *step, enum pawl_cpu_variant variant, struct pawl_cpu_kernel *kernel,
-	struct pawl_error *err)
+	const struct pawl_step *step, enum pawl_cpu_variant variant, bool may_compile,
+	struct pawl_cpu_kernel *kernel, struct pawl_error *err)
 {
 	/* Dumps are made by the compiler. */
 	bool is_cached = kernels->cache.folder >= 0 && !kernels->dump_dir;
@@ -290,9 +327,11 @@ fill(struct pawl_cpu_kernels *kernels, const struct pawl_program *program,
 	enum pawl_status status = PAWL_OK;
 
 	if (entry && read_kernel(kernels, entry, pawl_step_phases(step), kernel))
-		kernels->counters.kernels_read++;
-	else
+		count(kernels, &kernels->counters.kernels_read);
+	else if (may_compile)
 		status = compile(kernels, program, step, variant, entry, kernel, err);
+	else
+		status = PAWL_UNSUPPORTED;
 	free(entry);
 	if (status == PAWL_OK && pawl_debug(PAWL_DEBUG_PERF))
 		status = map_for_perf(kernel, step, variant, err);
@@ -311,38 +350,74 @@ find(const struct pawl_cpu_kernels *kernels, const char *key, uint64_t hash)
 	return NULL;
 }
 
-static enum pawl_status
-get_locked(struct pawl_cpu_kernels *kernels, const struct pawl_program *program,
-	const struct pawl_step *step, enum pawl_cpu_variant variant, char *key,
-	const struct pawl_cpu_kernel **out, struct pawl_error *err)
+/* Under the lock. */
+static void
+take_out(struct pawl_cpu_kernels *kernels, const struct pawl_cpu_kernel *kernel)
 {
-	uint64_t hash = pawl_kernel_key_hash(key);
-	struct pawl_cpu_kernel *kernel = find(kernels, key, hash);
+	struct pawl_cpu_kernel **at = &kernels->first;
+
+	while (*at != kernel)
+		at = &(*at)->next;
+	*at = kernel->next;
+}
+
+/*
+ * Makes the kernel of a key, which there is none of; others that want it wait meanwhile.  Under the
+ * lock, which is given back while it is made.  Takes the key.
+ */
+static enum pawl_status
+make(struct pawl_cpu_kernels *kernels, const struct pawl_program *program,
+	const struct pawl_step *step, enum pawl_cpu_variant variant, char *key, bool may_compile,
+	struct pawl_cpu_kernel **out, struct pawl_error *err)
+{
+	struct pawl_cpu_kernel *kernel = calloc(1, sizeof(*kernel));
 	enum pawl_status status;
 
-	if (kernel) {
-		kernels->counters.kernels_shared++;
-		free(key);
-		*out = kernel;
-		return PAWL_OK;
-	}
-	kernel = calloc(1, sizeof(*kernel));
 	if (!kernel) {
 		free(key);
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a kernel");
 	}
 	kernel->key = key;
-	kernel->hash = hash;
-	status = fill(kernels, program, step, variant, kernel, err);
-	if (status != PAWL_OK) {
-		free_kernel(kernel);
-		return status;
-	}
-	kernels->counters.code_bytes += (int64_t)kernel->memory.bytes;
+	kernel->hash = pawl_kernel_key_hash(key);
 	kernel->next = kernels->first;
 	kernels->first = kernel;
-	*out = kernel;
-	return PAWL_OK;
+	pthread_mutex_unlock(&kernels->lock);
+	status = fill(kernels, program, step, variant, may_compile, kernel, err);
+	pthread_mutex_lock(&kernels->lock);
+	if (status == PAWL_OK) {
+		kernels->counters.code_bytes += (int64_t)kernel->memory.bytes;
+		kernel->is_made = true;
+		*out = kernel;
+	} else {
+		take_out(kernels, kernel);
+		free_kernel(kernel);
+	}
+	pthread_cond_broadcast(&kernels->made);
+	return status;
+}
+
+const struct pawl_cpu_kernel *
+pawl_cpu_kernels_find(struct pawl_cpu_kernels *kernels, const struct pawl_program *program,
+	const struct pawl_step *step, enum pawl_cpu_variant variant, uint64_t *hash)
+{
+	char *key = pawl_kernel_key(program, step, variant);
+	struct pawl_cpu_kernel *kernel;
+	struct pawl_error none;
+
+	*hash = 0;
+	if (!key)
+		return NULL;
+	*hash = pawl_kernel_key_hash(key);
+	pthread_mutex_lock(&kernels->lock);
+	kernel = find(kernels, key, *hash);
+	if (kernel)
+		free(key);
+	else if (make(kernels, program, step, variant, key, false, &kernel, &none) != PAWL_OK)
+		kernel = NULL;
+	if (kernel && !kernel->is_made)
+		kernel = NULL;
+	pthread_mutex_unlock(&kernels->lock);
+	return kernel;
 }
 
 enum pawl_status
@@ -351,12 +426,21 @@ pawl_cpu_kernels_get(struct pawl_cpu_kernels *kernels, const struct pawl_program
 	const struct pawl_cpu_kernel **out, struct pawl_error *err)
 {
 	char *key = pawl_kernel_key(program, step, variant);
-	enum pawl_status status;
+	enum pawl_status status = PAWL_OK;
+	struct pawl_cpu_kernel *kernel;
+	uint64_t hash;
 
 	if (!key)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a kernel's key");
+	hash = pawl_kernel_key_hash(key);
 	pthread_mutex_lock(&kernels->lock);
-	status = get_locked(kernels, program, step, variant, key, out, err);
+	while ((kernel = find(kernels, key, hash)) && !kernel->is_made)
+		pthread_cond_wait(&kernels->made, &kernels->lock);
+	if (kernel)
+		free(key);
+	else
+		status = make(kernels, program, step, variant, key, true, &kernel, err);
 	pthread_mutex_unlock(&kernels->lock);
+	*out = kernel;
 	return status;
 }

@@ -16,6 +16,7 @@
 #include "ir/build_id.h"
 #include "ir/fpenv.h"
 #include "plugins/cpu_kernels.h"
+#include "plugins/cpu_make.h"
 
 struct pawl_target {
 	enum pawl_cpu_variant variant;
@@ -53,7 +54,7 @@ struct pawl_code {
 	enum pawl_cpu_variant variant;
 	int64_t thread_scratch_bytes, code_bytes;
 	uint64_t hash;
-	const struct pawl_cpu_kernel **kernels; /* of each step */
+	const struct pawl_cpu_kernel **kernels; /* of each step; NULL: not found yet */
 	struct launch *launches;
 	struct count *counts;
 	int32_t n_launches, n_counts, n_piles;
@@ -121,15 +122,16 @@ static enum pawl_status
 compile_step(struct pawl_target *target, struct pawl_code *code, int32_t i, struct pawl_error *err)
 {
 	const struct pawl_step *step = &code->program->steps[i];
-	const struct pawl_cpu_kernel *kernel;
+	const struct pawl_cpu_kernel *kernel = code->kernels[i];
 	struct pawl_segments segments;
-	enum pawl_status status;
+	enum pawl_status status = PAWL_OK;
 	int phase;
 
 	if (step->n_ops > PAWL_MAX_BODY_OPS)
 		return pawl_fail(err, PAWL_UNSUPPORTED, "%d ops", step->n_ops);
-	status = pawl_cpu_kernels_get(
-		&target->kernels, code->program, step, target->variant, &kernel, err);
+	if (!kernel)
+		status = pawl_cpu_kernels_get(
+			&target->kernels, code->program, step, target->variant, &kernel, err);
 	if (status != PAWL_OK)
 		return status;
 	code->kernels[i] = kernel;
@@ -206,6 +208,7 @@ compile(struct pawl_target *target, const struct pawl_program *program, struct p
 
 	if (!code)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for code");
+	pawl_cpu_make_missing(&target->kernels, program, target->variant, code->kernels);
 	for (i = 0; i < program->n_steps; i++) {
 		struct pawl_error reason = {.status = PAWL_OK};
 

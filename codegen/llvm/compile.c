@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,15 +28,16 @@
 	"function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,"                     \
 	"loop-mssa(licm),early-cse<memssa>,instsimplify)"
 
-/* LLVM's handlers of fatal errors and its registry are the process's: one compilation at a time. */
+/* LLVM's handler of fatal errors is the process's: set while any thread compiles. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int n_compiling;
 static pthread_once_t registered = PTHREAD_ONCE_INIT;
 
-/* What went wrong inside LLVM; set under the lock. */
-static char fault[512];
-static jmp_buf on_fatal;
+/* What went wrong inside LLVM, and where this thread leaves it. */
+static _Thread_local char fault[512];
+static _Thread_local jmp_buf on_fatal;
 /* After a fatal error LLVM's state is unknown. */
-static bool is_broken;
+static atomic_bool is_broken;
 
 static void
 register_targets(void)
@@ -319,22 +321,40 @@ compile_step(struct pawl_emit *e, const char *dump, struct pawl_kernel_object *o
 	return status;
 }
 
+static void
+begin_compiling(void)
+{
+	pthread_mutex_lock(&lock);
+	if (!n_compiling++)
+		LLVMInstallFatalErrorHandler(leave_fatal);
+	pthread_mutex_unlock(&lock);
+}
+
+static void
+end_compiling(void)
+{
+	pthread_mutex_lock(&lock);
+	if (!--n_compiling)
+		LLVMResetFatalErrorHandler();
+	pthread_mutex_unlock(&lock);
+}
+
 static enum pawl_status
 compile_guarded(struct pawl_emit *e, const char *dump, struct pawl_kernel_object *out)
 {
 	enum pawl_status status;
 
-	if (is_broken)
+	if (atomic_load(&is_broken))
 		return pawl_fail(e->err, PAWL_INTERNAL, "llvm failed before and is not used again");
 	fault[0] = '\0';
-	LLVMInstallFatalErrorHandler(leave_fatal);
+	begin_compiling();
 	if (setjmp(on_fatal)) {
-		is_broken = true;
+		atomic_store(&is_broken, true);
 		status = fail_internal(e->err, "fatal", fault);
 	} else {
 		status = compile_step(e, dump, out);
 	}
-	LLVMResetFatalErrorHandler();
+	end_compiling();
 	return status;
 }
 
@@ -364,9 +384,7 @@ pawl_llvm_compile(const struct pawl_program *program, const struct pawl_step *st
 	e->err = err;
 	pawl_step_segments(step, &e->segments);
 	pthread_once(&registered, register_targets);
-	pthread_mutex_lock(&lock);
 	status = compile_guarded(e, dump, out);
-	pthread_mutex_unlock(&lock);
 out:
 	if (e) {
 		free(e->args);
