@@ -112,12 +112,12 @@ pawl_cuda_load(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
 	const char *type = stored_type(access->dtype), *from = "", *end = "";
 	int offset;
 
-	if (access->dtype == PAWL_DTYPE_Q8_0 && !access->at_rows &&
+	if (pawl_dtype_info(access->dtype)->kind == PAWL_KIND_QUANT && !access->at_rows &&
 		access->layout != PAWL_LAYOUT_TILE16) {
 		offset = pawl_cuda_offset(e, op, access, operand->type.rank, at);
-		return pawl_cuda_let(e, "float", "%s(a%" PRId32 ", v%d)",
-			access->layout == PAWL_LAYOUT_K16 ? "pawl_load_q8_0_k16" : "pawl_load_q8_0",
-			access->arg, offset);
+		return pawl_cuda_let(e, "float", "pawl_load_%s%s(a%" PRId32 ", v%d)",
+			pawl_dtype_name(access->dtype),
+			access->layout == PAWL_LAYOUT_K16 ? "_k16" : "", access->arg, offset);
 	}
 	if (!type || access->at_rows) {
 		pawl_cuda_refuse(e, op, "%s of type %s",

@@ -1,8 +1,8 @@
 /*
- * Template ATTEND, in the order of docs/arithmetic.md, "Attention".  Phase 0: a block takes (row,
- * kv head, chunk of 128 positions) for all query heads that share the kv head; a thread takes a
- * position for the scores, a column for the values.  Phase 1: a block merges the chunks of a
- * (row, query head), a thread a column.
+ * Template ATTEND, in the order of docs/arithmetic.md, "Attention".  A block takes (row, kv head,
+ * chunk of 128 positions) for all query heads that share the kv head; a thread takes a position for
+ * the scores, a column for the values.  The block that is the last of a (row, kv head) merges the
+ * chunks, a thread a column of a query head, in ascending order whoever was last.
  *
  * Partials lie as passes/cost.h says.
  */
@@ -58,8 +58,10 @@ begin(struct pawl_cuda_emit *e, struct attend *a)
 		a->length = pawl_cuda_let(e, "i64", "symbols[%" PRId32 "]", a->op->attrs.sym);
 	else
 		a->length = pawl_cuda_let(e, "i64", "%" PRId64, pawl_attend_most(a->op));
-	a->chunks = pawl_cuda_let(
-		e, "i64", "(v%d + PAWL_ATTEND_CHUNK - 1) / PAWL_ATTEND_CHUNK", a->length);
+	/* At least one, so that a row over no positions is stored too. */
+	a->chunks = pawl_cuda_let(e, "i64",
+		"v%d > 0 ? (v%d + PAWL_ATTEND_CHUNK - 1) / PAWL_ATTEND_CHUNK : 1", a->length,
+		a->length);
 	return e->status == PAWL_OK;
 }
 
@@ -211,8 +213,64 @@ weigh_values(
 	pawl_cuda_close(e);
 }
 
+/* The value of the attention at (a->t, query head, column), from the partials. */
+static int
+merge(struct pawl_cuda_emit *e, const struct attend *a, int head, int column)
+{
+	int max = pawl_cuda_var(e, "float", "-PAWL_INF"), sum = pawl_cuda_var(e, "float", "0.0f");
+	int o = pawl_cuda_var(e, "float", "0.0f"), first, chunk, part, next_o, next_max, next_sum;
+	char from[32], to[64];
+
+	first = pawl_cuda_let(e, "i64", "v%d / PAWL_ATTEND_CHUNK", a->first);
+	snprintf(from, sizeof(from), "v%d", first);
+	snprintf(to, sizeof(to), "(v%d + PAWL_ATTEND_CHUNK - 1) / PAWL_ATTEND_CHUNK", a->end);
+	pawl_cuda_open(e, "if (v%d < v%d)", a->first, a->end);
+	chunk = pawl_cuda_loop(e, from, to, "1");
+	part = partial(e, a, head, chunk);
+	next_o = pawl_cuda_let(e, "float", "pawl_load_fresh(partials + v%d + v%d)", part, column);
+	next_max = pawl_cuda_let(e, "float", "pawl_load_fresh(partials + v%d + %" PRId64 ")", part,
+		a->value_width);
+	next_sum = pawl_cuda_let(e, "float", "pawl_load_fresh(partials + v%d + %" PRId64 ")", part,
+		a->value_width + 1);
+	pawl_cuda_open(e, "if (v%d == v%d)", chunk, first);
+	pawl_cuda_line(e, "v%d = v%d;", max, next_max);
+	pawl_cuda_line(e, "v%d = v%d;", sum, next_sum);
+	pawl_cuda_line(e, "v%d = v%d;", o, next_o);
+	pawl_cuda_close(e);
+	pawl_cuda_open(e, "else");
+	pawl_cuda_line(e, "pawl_attend_merge(&v%d, &v%d, &v%d, v%d, v%d, v%d);", max, sum, o,
+		next_max, next_sum, next_o);
+	pawl_cuda_close(e);
+	pawl_cuda_close(e);
+	pawl_cuda_close(e);
+	return pawl_cuda_let(e, "float", "v%d == 0.0f ? 0.0f : v%d / v%d", sum, o, sum);
+}
+
 static void
-emit_chunks(struct pawl_cuda_emit *e, struct attend *a)
+emit_merge(struct pawl_cuda_emit *e, const struct attend *a)
+{
+	struct pawl_cuda_position at = {.index = {a->t}};
+	int j, column;
+	int32_t i;
+
+	pawl_cuda_open(e,
+		"if (pawl_is_last((u32 *)(symbols + %" PRId32 ") + v%d * %" PRId64 " + v%d, (u32)v%d))",
+		e->program->n_symbols, a->t, a->kv_heads, a->head, a->chunks);
+	j = pawl_cuda_loop(e, "PAWL_THREAD", times(a->shared, a->value_width).s, "PAWL_THREADS");
+	at.index[1] = pawl_cuda_let(e, "i64", "v%d * %" PRId64 " + v%d / %" PRId64, a->head,
+		a->shared, j, a->value_width);
+	column = at.index[2] = pawl_cuda_let(e, "i64", "v%d %% %" PRId64, j, a->value_width);
+	e->fixed[a->index] = merge(e, a, at.index[1], column);
+	for (i = a->index; i < e->step->n_ops; i++) {
+		if (e->step->ops[i].n_outs)
+			pawl_cuda_outs(e, i, &at);
+	}
+	pawl_cuda_close(e);
+	pawl_cuda_close(e);
+}
+
+static void
+emit_units(struct pawl_cuda_emit *e, struct attend *a)
 {
 	struct pawl_cuda_words rows = pawl_cuda_dim(a->op->type.dim[0]);
 	int unit, chunk, start, low, high;
@@ -240,76 +298,25 @@ emit_chunks(struct pawl_cuda_emit *e, struct attend *a)
 	score(e, a, start, low, high);
 	weigh_values(e, a, chunk, start, low, high);
 	pawl_cuda_close(e);
-	pawl_cuda_close(e);
-}
-
-/* The value of the attention at (a->t, a->head, column), from the partials. */
-static int
-merge(struct pawl_cuda_emit *e, const struct attend *a, int column)
-{
-	int max = pawl_cuda_var(e, "float", "-PAWL_INF"), sum = pawl_cuda_var(e, "float", "0.0f");
-	int o = pawl_cuda_var(e, "float", "0.0f"), first, chunk, part, next_o, next_max, next_sum;
-	char from[32], to[64];
-
-	first = pawl_cuda_let(e, "i64", "v%d / PAWL_ATTEND_CHUNK", a->first);
-	snprintf(from, sizeof(from), "v%d", first);
-	snprintf(to, sizeof(to), "(v%d + PAWL_ATTEND_CHUNK - 1) / PAWL_ATTEND_CHUNK", a->end);
-	pawl_cuda_open(e, "if (v%d < v%d)", a->first, a->end);
-	chunk = pawl_cuda_loop(e, from, to, "1");
-	part = partial(e, a, a->head, chunk);
-	next_o = pawl_cuda_let(e, "float", "partials[v%d + v%d]", part, column);
-	next_max = pawl_cuda_let(e, "float", "partials[v%d + %" PRId64 "]", part, a->value_width);
-	next_sum =
-		pawl_cuda_let(e, "float", "partials[v%d + %" PRId64 "]", part, a->value_width + 1);
-	pawl_cuda_open(e, "if (v%d == v%d)", chunk, first);
-	pawl_cuda_line(e, "v%d = v%d;", max, next_max);
-	pawl_cuda_line(e, "v%d = v%d;", sum, next_sum);
-	pawl_cuda_line(e, "v%d = v%d;", o, next_o);
-	pawl_cuda_close(e);
-	pawl_cuda_open(e, "else");
-	pawl_cuda_line(e, "pawl_attend_merge(&v%d, &v%d, &v%d, v%d, v%d, v%d);", max, sum, o,
-		next_max, next_sum, next_o);
-	pawl_cuda_close(e);
-	pawl_cuda_close(e);
-	pawl_cuda_close(e);
-	return pawl_cuda_let(e, "float", "v%d == 0.0f ? 0.0f : v%d / v%d", sum, o, sum);
-}
-
-static void
-emit_merge(struct pawl_cuda_emit *e, struct attend *a)
-{
-	struct pawl_cuda_position at;
-	char n_units[160];
-	int unit, column;
-	int32_t i;
-
-	snprintf(n_units, sizeof(n_units), "%s * %" PRId64, pawl_cuda_dim(a->op->type.dim[0]).s,
-		a->heads);
-	unit = pawl_cuda_loop(e, "PAWL_BLOCK", n_units, "PAWL_BLOCKS");
-	a->head = pawl_cuda_let(e, "i64", "v%d %% %" PRId64, unit, a->heads);
-	a->t = pawl_cuda_let(e, "i64", "v%d / %" PRId64, unit, a->heads);
-	visible(e, a);
-	column = pawl_cuda_loop(e, "PAWL_THREAD", times(1, a->value_width).s, "PAWL_THREADS");
-	e->fixed[a->index] = merge(e, a, column);
-	at = (struct pawl_cuda_position){.index = {a->t, a->head, column}};
-	for (i = a->index; i < e->step->n_ops; i++) {
-		if (e->step->ops[i].n_outs)
-			pawl_cuda_outs(e, i, &at);
-	}
-	pawl_cuda_close(e);
+	emit_merge(e, a);
 	pawl_cuda_close(e);
 }
 
 void
-pawl_cuda_attend(struct pawl_cuda_emit *e, int phase)
+pawl_cuda_attend(struct pawl_cuda_emit *e)
 {
 	struct attend a;
 
 	if (!begin(e, &a))
 		return;
 	pawl_cuda_line(e, "float *const partials = (float *)a%" PRId32 ";", e->step->scratch_arg);
-	if (phase == 0)
-		emit_chunks(e, &a);
-	else
-		emit_merge(e, &a);
+	emit_units(e, &a);
+}
+
+int64_t
+pawl_cuda_attend_counters(const struct pawl_step *step, const int64_t *symbols)
+{
+	const struct pawl_step_op *op = &step->ops[pawl_step_attention(step)];
+
+	return pawl_dim_value(op->type.dim[0], symbols) * op->inputs[1].type.dim[1].base;
 }

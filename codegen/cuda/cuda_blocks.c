@@ -22,7 +22,7 @@ quantize(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
 	const struct pawl_cuda_position *at)
 {
 	int x = pawl_cuda_operand(e, op, 0, at);
-	int amax = pawl_cuda_let(e, "float", "pawl_warp_max(pawl_q8_0_size(v%d))", x);
+	int amax = pawl_cuda_let(e, "float", "pawl_warp_max(pawl_magnitude(v%d))", x);
 
 	return (struct element){pawl_cuda_let(e, "u16", "pawl_q8_0_scale(v%d)", amax),
 		pawl_cuda_let(e, "int", "pawl_q8_0_round(v%d, v%d)", x, amax)};
@@ -81,7 +81,9 @@ pawl_cuda_blocks(struct pawl_cuda_emit *e, int32_t root)
 		return;
 	}
 	pawl_cuda_split(e, &op->type,
-		pawl_cuda_loop(e, "PAWL_ELEMENT", pawl_cuda_elements(&op->type).s, "PAWL_ELEMENTS"),
+		pawl_cuda_loop(e, e->is_single ? "PAWL_THREAD" : "PAWL_ELEMENT",
+			pawl_cuda_elements(&op->type).s,
+			e->is_single ? "PAWL_THREADS" : "PAWL_ELEMENTS"),
 		&at);
 	if (op->op == PAWL_OP_QUANTIZE)
 		element = quantize(e, op, &at);

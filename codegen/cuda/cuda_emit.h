@@ -21,7 +21,8 @@ enum {
 	PAWL_CUDA_THREADS = 256, /* of a block */
 	PAWL_CUDA_WARPS = PAWL_CUDA_THREADS / PAWL_CUDA_WARP,
 	PAWL_CUDA_MOST_BLOCKS = 1024,  /* of a launch; loops over units cover the rest */
-	PAWL_CUDA_SHARED_FLOATS = 8192 /* that a template may ask for, of 48 KiB */
+	PAWL_CUDA_SHARED_FLOATS = 8192, /* that a template may ask for, of 48 KiB */
+	PAWL_CUDA_SHARED_BYTES = 44 << 10 /* of all that a kernel names */
 };
 
 /* An element: for each dim that the op sees, the number of the variable that holds the index. */
@@ -34,12 +35,18 @@ struct pawl_cuda_emit {
 	const struct pawl_program *program;
 	const struct pawl_step *step;
 	struct pawl_segments segments;
+	int32_t first_arg; /* of the step, after the first one of the launch */
+	bool is_single;    /* one block runs it: loops count threads only */
 	int indent, n_variables;
+	int64_t shared_bytes; /* named so far */
 
 	/* Per op of the body a variable, 0: none. */
 	int memo[PAWL_MAX_BODY_OPS];    /* the value at the current position */
 	int fixed[PAWL_MAX_BODY_OPS];   /* the value that a template computed (a matmul's) */
 	int stat[PAWL_MAX_BODY_OPS][2]; /* scalars of the current row (a norm's) */
+	int row[PAWL_MAX_BODY_OPS];     /* r<number - 1> in shared memory: values of the current row */
+	int x_row[PAWL_MAX_BODY_OPS];   /* the same of the operand 0 of a row op */
+	uint32_t packed;                /* bit of each weight type whose unpacking it calls */
 
 	enum pawl_status status;
 	struct pawl_error *err;
@@ -135,19 +142,36 @@ int pawl_cuda_batch_value(struct pawl_cuda_emit *e, const struct pawl_step_op *o
  */
 void pawl_cuda_row_stats(
 	struct pawl_cuda_emit *e, int32_t first, int32_t end, const struct pawl_cuda_position *at);
+/* The loop over the columns of a row that a thread takes, always the same ones. */
+int pawl_cuda_columns(struct pawl_cuda_emit *e, const struct pawl_type *type);
+/* Operand 0 of an op at a column of the row. */
+int pawl_cuda_x_at(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
+	const struct pawl_cuda_position *row, int column);
 
-/* The templates: each writes the body of one phase. */
+/* cuda_packed.c: MATMUL with quantized weights, and what unpacks a type for it. */
+void pawl_cuda_packed(struct pawl_cuda_emit *e);
+int64_t pawl_cuda_packed_units(const struct pawl_step *step, const struct pawl_segments *segments);
+void pawl_cuda_unpacker(struct pawl_cuda_text *out, enum pawl_dtype dtype);
+
+/* How the units of a matmul are counted: quantized weights or floats. */
+bool pawl_cuda_is_packed(const struct pawl_step *step);
+
+/* cuda_attend.c: counters in the state that a step needs at the largest extents, four bytes each. */
+int64_t pawl_cuda_attend_counters(const struct pawl_step *step, const int64_t *symbols);
+
+/* The templates: each writes the body of a step. */
 void pawl_cuda_map(struct pawl_cuda_emit *e); /* MAP, GATHER, BATCH */
 void pawl_cuda_rows_kernel(struct pawl_cuda_emit *e);
 void pawl_cuda_matmul(struct pawl_cuda_emit *e);
-void pawl_cuda_attend(struct pawl_cuda_emit *e, int phase);
+void pawl_cuda_attend(struct pawl_cuda_emit *e);
 
 /* Blocks that have something to do at the largest extents, before PAWL_CUDA_MOST_BLOCKS. */
 int64_t pawl_cuda_map_blocks(
 	const struct pawl_step *step, const struct pawl_segments *segments, const int64_t *symbols);
 int64_t pawl_cuda_matmul_blocks(const struct pawl_step *step, const struct pawl_segments *segments);
 
-/* cuda_prelude.c: what every source text begins with. */
+/* cuda_prelude.c: what every source text begins with; a part of it, cuda_prelude_blocks.c. */
 void pawl_cuda_prelude(struct pawl_cuda_text *out);
+void pawl_cuda_prelude_blocks(struct pawl_cuda_text *out);
 
 #endif

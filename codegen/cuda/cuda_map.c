@@ -16,6 +16,8 @@ pawl_cuda_elements(const struct pawl_type *type)
 void
 pawl_cuda_map(struct pawl_cuda_emit *e)
 {
+	const char *from = e->is_single ? "PAWL_THREAD" : "PAWL_ELEMENT";
+	const char *by = e->is_single ? "PAWL_THREADS" : "PAWL_ELEMENTS";
 	int s;
 
 	for (s = 0; s < e->segments.n; s++) {
@@ -29,11 +31,10 @@ pawl_cuda_map(struct pawl_cuda_emit *e)
 			continue;
 		}
 		if (type->rank > 1 || (type->rank == 1 && type->dim[0].sym < 0))
-			element = pawl_cuda_loop(
-				e, "PAWL_ELEMENT", pawl_cuda_elements(type).s, "PAWL_ELEMENTS");
+			element = pawl_cuda_loop(e, from, pawl_cuda_elements(type).s, by);
 		else
-			element = pawl_cuda_loop(e, "PAWL_ELEMENT",
-				type->rank ? pawl_cuda_dim(type->dim[0]).s : "1", "PAWL_ELEMENTS");
+			element = pawl_cuda_loop(
+				e, from, type->rank ? pawl_cuda_dim(type->dim[0]).s : "1", by);
 		pawl_cuda_split(e, type, element, &at);
 		pawl_cuda_outs(e, root, &at);
 		pawl_cuda_close(e);

@@ -1,5 +1,5 @@
 /*
- * Template MATMUL: a block puts a row of x, with the prologue done, into shared memory; a warp
+ * Template MATMUL with float weights: a block puts a row of x, with the prologue done, into shared memory; a warp
  * takes a column of the result, and its lane 0 does the epilogue.
  *
  * Order: of 16-byte pieces of a row of w, lane l takes pieces l, l + 32, ... and in them the
@@ -10,6 +10,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+
+#include "codegen/cuda/cuda_program.h"
 
 enum { PIECE_BYTES = 16 };
 
@@ -96,7 +98,8 @@ check_weights(struct pawl_cuda_emit *e, const struct pawl_step_op *op)
 	if (w->value >= 0)
 		pawl_cuda_refuse(e, op, "weights that the step computes");
 	else if (!pawl_dtype_is_float(w->access.dtype))
-		pawl_cuda_refuse(e, op, "weights of type %s", pawl_dtype_name(w->access.dtype));
+		pawl_cuda_refuse(e, op, "weights of type %s among floats",
+			pawl_dtype_name(w->access.dtype));
 	else if (w->access.layout != PAWL_LAYOUT_ROWS)
 		pawl_cuda_refuse(e, op, "weights of layout %s", pawl_layout_name(w->access.layout));
 	else if (w->access.stride[1] != 1 || w->access.at_dim >= 0)
@@ -160,6 +163,21 @@ stage(struct pawl_cuda_emit *e, const struct matmul *m)
 	pawl_cuda_line(e, "PAWL_SYNC();");
 }
 
+bool
+pawl_cuda_is_packed(const struct pawl_step *step)
+{
+	enum pawl_dtype dtype = step->ops[pawl_step_find(step, PAWL_OP_MATMUL)].inputs[1].type.dtype;
+
+	return pawl_dtype_info(dtype)->kind == PAWL_KIND_QUANT;
+}
+
+enum pawl_layout
+pawl_cuda_weight_layout(const struct pawl_type *type)
+{
+	return pawl_dtype_info(type->dtype)->kind == PAWL_KIND_QUANT ? PAWL_LAYOUT_TILE16
+								     : PAWL_LAYOUT_ROWS;
+}
+
 void
 pawl_cuda_matmul(struct pawl_cuda_emit *e)
 {
@@ -176,8 +194,10 @@ pawl_cuda_matmul(struct pawl_cuda_emit *e)
 	}
 	m.k = pawl_type_row_length(type);
 	m.is_staged = m.k <= PAWL_CUDA_SHARED_FLOATS;
-	if (m.is_staged)
+	if (m.is_staged) {
+		e->shared_bytes += 4 * m.k;
 		pawl_cuda_line(e, "PAWL_SHARED float x[%" PRId64 "];", m.k);
+	}
 	m.row = pawl_cuda_loop(e, "0", pawl_cuda_rows(type).s, "1");
 	pawl_cuda_split_row(e, type, m.row, &m.x_at);
 	pawl_cuda_row_stats(e, 0, first, &m.x_at);

@@ -1,9 +1,7 @@
 /*
- * Template ROWS: a block takes a row.  Each norm, softmax or argmax has its scalars computed by
- * the whole block; its values are then elementwise, so that nothing of a row is kept.
- *
- * Order: thread t of 256 takes columns t, t + 256, ... ascending; halves of a warp are added, then
- * quarters ...; then the warps in ascending order.
+ * Template ROWS: a block takes a row.  What a norm or softmax reads goes to shared memory; their
+ * scalars come from 16 lanes of the first warp, in the order of docs/arithmetic.md, "Rows"; their
+ * values are then elementwise.
  */
 #include "codegen/cuda/cuda_emit.h"
 
@@ -13,9 +11,8 @@
 /* Column numbers are exact in f32 up to here. */
 #define MOST_COLUMNS ((int64_t)1 << 24)
 
-/* The loop over the columns that a thread takes. */
-static int
-columns(struct pawl_cuda_emit *e, const struct pawl_type *type)
+int
+pawl_cuda_columns(struct pawl_cuda_emit *e, const struct pawl_type *type)
 {
 	char n[32];
 
@@ -23,45 +20,80 @@ columns(struct pawl_cuda_emit *e, const struct pawl_type *type)
 	return pawl_cuda_loop(e, "PAWL_THREAD", n, "PAWL_THREADS");
 }
 
-/* Operand 0 of an op at a column of the row. */
-static int
-x_at(struct pawl_cuda_emit *e, const struct pawl_step_op *op, const struct pawl_cuda_position *row,
-	int column)
+int
+pawl_cuda_x_at(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
+	const struct pawl_cuda_position *row, int column)
 {
+	int32_t index = (int32_t)(op - e->step->ops);
 	struct pawl_cuda_position at = *row;
 
+	if (e->x_row[index])
+		return pawl_cuda_let(e, "float", "r%d[v%d]", e->x_row[index] - 1, column);
 	at.index[op->inputs[0].type.rank - 1] = column;
 	return pawl_cuda_operand(e, op, 0, &at);
 }
 
+/* Operand 0 of a row op into shared memory, while there is room: it is read several times. */
+static void
+stage(struct pawl_cuda_emit *e, int32_t index, const struct pawl_cuda_position *row)
+{
+	const struct pawl_step_op *op = &e->step->ops[index];
+	const struct pawl_operand *x = &op->inputs[0];
+	int64_t n = pawl_type_row_length(&x->type);
+	int column;
+
+	if (x->value >= 0 && e->row[x->value]) {
+		e->x_row[index] = e->row[x->value];
+		return;
+	}
+	if (e->shared_bytes + 4 * n > PAWL_CUDA_SHARED_BYTES)
+		return;
+	e->shared_bytes += 4 * n;
+	pawl_cuda_line(e, "PAWL_SHARED float r%" PRId32 "[%" PRId64 "];", index, n);
+	column = pawl_cuda_columns(e, &x->type);
+	pawl_cuda_line(e, "r%" PRId32 "[v%d] = v%d;", index, column,
+		pawl_cuda_x_at(e, op, row, column));
+	pawl_cuda_close(e);
+	pawl_cuda_line(e, "PAWL_SYNC();");
+	e->x_row[index] = index + 1;
+	if (x->value >= 0)
+		e->row[x->value] = index + 1;
+}
+
+/* Opens the loop of a lane of 16 over its columns; in the first warp, whose halves do the same. */
+static int
+open_lanes(struct pawl_cuda_emit *e, const struct pawl_step_op *op)
+{
+	char n[32];
+
+	snprintf(n, sizeof(n), "%" PRId64, pawl_type_row_length(&op->inputs[0].type));
+	pawl_cuda_open(e, "if (PAWL_THREAD < PAWL_WARP)");
+	return pawl_cuda_loop(e, "PAWL_THREAD % PAWL_LANES", n, "PAWL_LANES");
+}
+
+static int
+close_lanes(struct pawl_cuda_emit *e, const char *tree, int lane)
+{
+	pawl_cuda_close(e);
+	pawl_cuda_close(e);
+	return pawl_cuda_let(e, "float", "pawl_broadcast(pawl_tree_%s(v%d))", tree, lane);
+}
+
 /* The sum of x over the row, of (x - mean)^2 when squared; mean is a variable, 0: none. */
 static int
-block_sum(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
+row_sum(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
 	const struct pawl_cuda_position *row, bool squared, int mean)
 {
-	int sum = pawl_cuda_var(e, "float", "0.0f");
-	int x = x_at(e, op, row, columns(e, &op->inputs[0].type));
+	int lane = pawl_cuda_var(e, "float", "0.0f");
+	int x = pawl_cuda_x_at(e, op, row, open_lanes(e, op));
 
 	if (mean)
 		x = pawl_cuda_let(e, "float", "v%d - v%d", x, mean);
 	if (squared)
-		pawl_cuda_line(e, "v%d = pawl_fma(v%d, v%d, v%d);", sum, x, x, sum);
+		pawl_cuda_line(e, "v%d = pawl_fma(v%d, v%d, v%d);", lane, x, x, lane);
 	else
-		pawl_cuda_line(e, "v%d = v%d + v%d;", sum, sum, x);
-	pawl_cuda_close(e);
-	return pawl_cuda_let(e, "float", "pawl_block_sum(v%d)", sum);
-}
-
-static int
-block_max(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
-	const struct pawl_cuda_position *row)
-{
-	int max = pawl_cuda_var(e, "float", "-PAWL_INF");
-	int x = x_at(e, op, row, columns(e, &op->inputs[0].type));
-
-	pawl_cuda_line(e, "v%d = pawl_max(v%d, v%d);", max, max, x);
-	pawl_cuda_close(e);
-	return pawl_cuda_let(e, "float", "pawl_block_max(v%d)", max);
+		pawl_cuda_line(e, "v%d = v%d + v%d;", lane, lane, x);
+	return close_lanes(e, "sum", lane);
 }
 
 static void
@@ -71,11 +103,12 @@ norm_stats(struct pawl_cuda_emit *e, int32_t index, const struct pawl_cuda_posit
 	struct pawl_cuda_words n = pawl_cuda_real((double)pawl_type_row_length(&op->type));
 	int mean = 0, squares;
 
+	stage(e, index, row);
 	if (op->op == PAWL_OP_LAYER_NORM) {
-		mean = block_sum(e, op, row, false, 0);
+		mean = row_sum(e, op, row, false, 0);
 		mean = pawl_cuda_let(e, "float", "v%d / %s", mean, n.s);
 	}
-	squares = block_sum(e, op, row, true, mean);
+	squares = row_sum(e, op, row, true, mean);
 	e->stat[index][0] = pawl_cuda_let(e, "float", "1.0f / pawl_sqrt(v%d / %s + %s)", squares,
 		n.s, pawl_cuda_real(op->attrs.eps).s);
 	e->stat[index][1] = mean;
@@ -85,18 +118,22 @@ static void
 softmax_stats(struct pawl_cuda_emit *e, int32_t index, const struct pawl_cuda_position *row)
 {
 	const struct pawl_step_op *op = &e->step->ops[index];
-	int max = block_max(e, op, row), shift, sum, x;
+	int lane, shift, x;
 
-	shift = pawl_cuda_let(e, "float", "pawl_attend_shift(v%d)", max);
-	sum = pawl_cuda_var(e, "float", "0.0f");
-	x = x_at(e, op, row, columns(e, &op->inputs[0].type));
-	pawl_cuda_line(e, "v%d = v%d + pawl_exp(v%d - v%d);", sum, sum, x, shift);
-	pawl_cuda_close(e);
+	stage(e, index, row);
+	lane = pawl_cuda_var(e, "float", "-PAWL_INF");
+	x = pawl_cuda_x_at(e, op, row, open_lanes(e, op));
+	pawl_cuda_line(e, "v%d = pawl_max(v%d, v%d);", lane, lane, x);
+	shift = close_lanes(e, "max", lane);
+	shift = pawl_cuda_let(e, "float", "pawl_attend_shift(v%d)", shift);
+	lane = pawl_cuda_var(e, "float", "0.0f");
+	x = pawl_cuda_x_at(e, op, row, open_lanes(e, op));
+	pawl_cuda_line(e, "v%d = v%d + pawl_exp(v%d - v%d);", lane, lane, x, shift);
 	e->stat[index][0] = shift;
-	e->stat[index][1] = pawl_cuda_let(e, "float", "pawl_block_sum(v%d)", sum);
+	e->stat[index][1] = close_lanes(e, "sum", lane);
 }
 
-/* The lowest column of the largest value, -1 when one is a NaN; an i64. */
+/* By all threads, as any order gives the same.  The lowest column of the largest value, -1 when one is a NaN; an i64. */
 static void
 argmax_stats(struct pawl_cuda_emit *e, int32_t index, const struct pawl_cuda_position *row)
 {
@@ -105,11 +142,15 @@ argmax_stats(struct pawl_cuda_emit *e, int32_t index, const struct pawl_cuda_pos
 
 	if (pawl_type_row_length(&op->inputs[0].type) > MOST_COLUMNS)
 		pawl_cuda_refuse(e, op, "a row of more than 2^24");
-	max = block_max(e, op, row);
+	max = pawl_cuda_var(e, "float", "-PAWL_INF");
+	x = pawl_cuda_x_at(e, op, row, pawl_cuda_columns(e, &op->inputs[0].type));
+	pawl_cuda_line(e, "v%d = pawl_max(v%d, v%d);", max, max, x);
+	pawl_cuda_close(e);
+	max = pawl_cuda_let(e, "float", "pawl_block_max(v%d)", max);
 	has_nan = pawl_cuda_var(e, "float", "0.0f");
 	least = pawl_cuda_var(e, "float", "%" PRId64 ".0f", MOST_COLUMNS);
-	column = columns(e, &op->inputs[0].type);
-	x = x_at(e, op, row, column);
+	column = pawl_cuda_columns(e, &op->inputs[0].type);
+	x = pawl_cuda_x_at(e, op, row, column);
 	pawl_cuda_line(e, "v%d = v%d == v%d ? v%d : 1.0f;", has_nan, x, x, has_nan);
 	pawl_cuda_line(e, "v%d = v%d == v%d ? pawl_min(v%d, (float)v%d) : v%d;", least, x, max,
 		least, column, least);
@@ -135,8 +176,28 @@ pawl_cuda_row_stats(
 			softmax_stats(e, i, at);
 		else if (op == PAWL_OP_ARGMAX)
 			argmax_stats(e, i, at);
-		else if (op == PAWL_OP_QUANTIZE)
-			pawl_cuda_refuse(e, &e->step->ops[i], "quantized activations");
+	}
+}
+
+/* Activations of a row, a warp for 32 columns at a time. */
+static void
+store_blocks(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
+	const struct pawl_cuda_position *at, int column)
+{
+	bool is_a16 = op->type.dtype == PAWL_DTYPE_A16;
+	int words = is_a16 ? 18 : 10, x = pawl_cuda_operand(e, op, 0, at), offset;
+	struct pawl_cuda_position start = *at;
+	int32_t i;
+
+	for (i = 0; i < op->n_outs; i++) {
+		const struct pawl_access *out = &op->outs[i];
+
+		if (out->at_rows)
+			pawl_cuda_refuse(e, op, "activations are stored by a list of rows");
+		start.index[op->type.rank - 1] = column;
+		offset = pawl_cuda_offset(e, op, out, op->type.rank, &start);
+		pawl_cuda_line(e, "pawl_quantize_%s(v%d, (u32 *)a%" PRId32 " + v%d / 32 * %d, 2);",
+			pawl_dtype_name(op->type.dtype), x, out->arg, offset, words);
 	}
 }
 
@@ -147,6 +208,7 @@ store_row(struct pawl_cuda_emit *e, const struct pawl_cuda_position *row, bool i
 	const struct pawl_step *step = e->step;
 	struct pawl_cuda_position at = *row;
 	bool is_open = false;
+	int column = 0;
 	int32_t i;
 
 	for (i = 0; i < step->n_ops; i++) {
@@ -159,9 +221,12 @@ store_row(struct pawl_cuda_emit *e, const struct pawl_cuda_position *row, bool i
 		if (is_scalar && !is_open)
 			pawl_cuda_open(e, "if (PAWL_THREAD == 0)");
 		else if (!is_open)
-			at.index[op->type.rank - 1] = columns(e, &op->type);
+			column = at.index[op->type.rank - 1] = pawl_cuda_columns(e, &op->type);
 		is_open = true;
-		pawl_cuda_outs(e, i, &at);
+		if (op->op == PAWL_OP_QUANTIZE)
+			store_blocks(e, op, &at, column);
+		else
+			pawl_cuda_outs(e, i, &at);
 	}
 	if (is_open)
 		pawl_cuda_close(e);
@@ -172,7 +237,8 @@ pawl_cuda_rows_kernel(struct pawl_cuda_emit *e)
 {
 	const struct pawl_type *type = &e->step->ops[0].inputs[0].type;
 	struct pawl_cuda_position row = {.index = {0}};
-	int number = pawl_cuda_loop(e, "PAWL_BLOCK", pawl_cuda_rows(type).s, "PAWL_BLOCKS");
+	int number = pawl_cuda_loop(e, e->is_single ? "0" : "PAWL_BLOCK", pawl_cuda_rows(type).s,
+		e->is_single ? "1" : "PAWL_BLOCKS");
 
 	pawl_cuda_split_row(e, type, number, &row);
 	pawl_cuda_row_stats(e, 0, e->step->n_ops, &row);

@@ -81,12 +81,13 @@ row_value(struct pawl_cuda_emit *e, int32_t index, const struct pawl_cuda_positi
 	const struct pawl_step_op *op = &e->step->ops[index];
 	const int *stat = e->stat[index];
 	struct pawl_cuda_position column = {.index = {at->index[op->type.rank - 1]}};
-	int x = pawl_cuda_operand(e, op, 0, at), w, b;
+	int x, w, b;
 
 	if (!stat[0]) {
 		pawl_cuda_refuse(e, op, "outside of a row");
-		return x;
+		return 0;
 	}
+	x = pawl_cuda_x_at(e, op, at, at->index[op->inputs[0].type.rank - 1]);
 	if (op->op == PAWL_OP_SOFTMAX) {
 		x = pawl_cuda_let(e, "float", "pawl_exp(v%d - v%d)", x, stat[0]);
 		return pawl_cuda_let(
@@ -142,6 +143,9 @@ pawl_cuda_value(struct pawl_cuda_emit *e, int32_t op, const struct pawl_cuda_pos
 {
 	if (e->fixed[op])
 		return e->fixed[op];
+	if (e->row[op] && !e->memo[op])
+		e->memo[op] = pawl_cuda_let(e, "float", "r%d[v%d]", e->row[op] - 1,
+			at->index[e->step->ops[op].type.rank - 1]);
 	if (!e->memo[op])
 		e->memo[op] = compute(e, op, at);
 	return e->memo[op];

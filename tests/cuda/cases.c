@@ -7,6 +7,8 @@
 #include "ir/parse.h"
 #include "ir/random.h"
 #include "passes/optimize.h"
+#include "tests/tiny_gemma.h"
+#include "tests/tiny_mla.h"
 #include "tests/tiny_model.h"
 
 static struct pawl_error err;
@@ -113,6 +115,24 @@ static const char attentions[] =
 	"}\n";
 
 static void
+free_tiny(void *owner)
+{
+	pawl_tiny_model_free(owner);
+}
+
+static void
+free_gemma(void *owner)
+{
+	pawl_model_free(owner);
+}
+
+static void
+free_mla(void *owner)
+{
+	pawl_tiny_mla_free(owner);
+}
+
+static void
 open_tiny(int number, struct pawl_cuda_case *out)
 {
 	struct pawl_tiny_options options = pawl_tiny_defaults();
@@ -131,9 +151,108 @@ open_tiny(int number, struct pawl_cuda_case *out)
 		options.k_layout = PAWL_LAYOUT_ROWS;
 		options.has_mask = true;
 	}
-	out->model = pawl_tiny_model_new(&options);
-	source = pawl_tiny_model_source(out->model);
+	out->owner = pawl_tiny_model_new(&options);
+	out->owner_free = free_tiny;
+	source = pawl_tiny_model_source(out->owner);
 	OK(source->build(source->ctx, &request, &out->graph, &err));
+}
+
+enum family { LLAMA, WIDE, GEMMA, MLA, MLA_PAIRS };
+
+/* WIDE: a llama whose rows are whole blocks of 256. */
+static const struct subject {
+	const char *name;
+	enum family family;
+	enum pawl_dtype dtype, kv_dtype;
+	bool is_a8;
+	int64_t n_tokens, n_sequences, ring;
+} families[PAWL_CUDA_N_FAMILIES] = {
+	{"llama_q4_0", LLAMA, PAWL_DTYPE_Q4_0, PAWL_DTYPE_F16, false, 1, 0, 0},
+	{"llama_q4_1", LLAMA, PAWL_DTYPE_Q4_1, PAWL_DTYPE_F16, false, 1, 0, 0},
+	{"llama_q5_0", LLAMA, PAWL_DTYPE_Q5_0, PAWL_DTYPE_F16, false, 1, 0, 0},
+	{"llama_q5_1", LLAMA, PAWL_DTYPE_Q5_1, PAWL_DTYPE_F16, false, 1, 0, 0},
+	{"llama_q8_0", LLAMA, PAWL_DTYPE_Q8_0, PAWL_DTYPE_F16, false, 1, 0, 0},
+	{"wide_q4_k", WIDE, PAWL_DTYPE_Q4_K, PAWL_DTYPE_F16, false, 1, 0, 0},
+	{"wide_q5_k", WIDE, PAWL_DTYPE_Q5_K, PAWL_DTYPE_F16, false, 1, 0, 0},
+	{"wide_q6_k", WIDE, PAWL_DTYPE_Q6_K, PAWL_DTYPE_F16, false, 1, 0, 0},
+	{"llama_a8", LLAMA, PAWL_DTYPE_Q4_0, PAWL_DTYPE_F16, true, 1, 0, 0},
+	{"llama_q4_1_a8", LLAMA, PAWL_DTYPE_Q4_1, PAWL_DTYPE_F16, true, 1, 0, 0},
+	{"wide_q4_k_a8", WIDE, PAWL_DTYPE_Q4_K, PAWL_DTYPE_F16, true, 1, 0, 0},
+	{"wide_q6_k_a8", WIDE, PAWL_DTYPE_Q6_K, PAWL_DTYPE_F16, true, 1, 0, 0},
+	{"llama_chunk", LLAMA, PAWL_DTYPE_Q4_1, PAWL_DTYPE_F16, false, 6, 0, 0},
+	{"llama_chunk_a8", LLAMA, PAWL_DTYPE_Q8_0, PAWL_DTYPE_F16, true, 3, 0, 0},
+	{"llama_q8_0_kv", LLAMA, PAWL_DTYPE_Q8_0, PAWL_DTYPE_Q8_0, false, 1, 0, 0},
+	{"llama_paged", LLAMA, PAWL_DTYPE_Q4_0, PAWL_DTYPE_F16, false, 1, 1, 0},
+	{"llama_batch", LLAMA, PAWL_DTYPE_Q4_0, PAWL_DTYPE_F16, false, 4, 4, 0},
+	{"llama_ring", LLAMA, PAWL_DTYPE_Q4_0, PAWL_DTYPE_F16, false, 1, 0, 144},
+	{"gemma", GEMMA, PAWL_DTYPE_Q5_0, PAWL_DTYPE_F16, false, 1, 0, 0},
+	{"gemma_f16", GEMMA, PAWL_DTYPE_F16, PAWL_DTYPE_F16, false, 1, 0, 0},
+	{"gemma_ring", GEMMA, PAWL_DTYPE_Q8_0, PAWL_DTYPE_F16, false, 2, 0, 144},
+	{"mla", MLA, PAWL_DTYPE_Q8_0, PAWL_DTYPE_F16, false, 1, 0, 0},
+	{"mla_paged", MLA_PAIRS, PAWL_DTYPE_Q4_1, PAWL_DTYPE_F16, false, 2, 2, 0},
+};
+
+static const struct pawl_model_source *
+make_family(const struct subject *f, struct pawl_cuda_case *out)
+{
+	struct pawl_tiny_options options = pawl_tiny_defaults();
+	struct pawl_tiny_mla_options mla = pawl_tiny_mla_defaults();
+	struct pawl_tiny_gemma_options gemma = {.dtype = f->dtype, .window = 40, .seed = 3};
+
+	if (f->family == GEMMA) {
+		out->owner = pawl_tiny_gemma_open(&gemma);
+		out->owner_free = free_gemma;
+		return pawl_model_source(out->owner);
+	}
+	if (f->family == MLA || f->family == MLA_PAIRS) {
+		mla.dtype = f->dtype;
+		out->owner = pawl_tiny_mla_new(&mla);
+		out->owner_free = free_mla;
+		return f->family == MLA ? pawl_tiny_mla_source(out->owner)
+					: pawl_tiny_mla_pairs(out->owner);
+	}
+	options.dtype = f->dtype;
+	if (f->family == WIDE) {
+		options.n_layers = 1;
+		options.n_embd = 256;
+		options.head_dim = 64;
+		options.n_ff = 512;
+	}
+	if (f->kv_dtype == PAWL_DTYPE_Q8_0)
+		options.head_dim = 32;
+	if (f->ring) {
+		options.window = 40;
+		options.window_layers = 1;
+	}
+	out->owner = pawl_tiny_model_new(&options);
+	out->owner_free = free_tiny;
+	return pawl_tiny_model_source(out->owner);
+}
+
+static void
+open_family(int number, struct pawl_cuda_case *out)
+{
+	const struct subject *f = &families[number - PAWL_CUDA_FAMILIES];
+	const struct pawl_model_source *source = make_family(f, out);
+	struct pawl_graph_request request = {.n_tokens = f->n_tokens,
+		.capacity = 192,
+		.kv_dtype = f->kv_dtype,
+		.logits = PAWL_LOGITS_ALL,
+		.n_sequences = f->n_sequences,
+		.block_size = f->n_sequences ? 16 : 0,
+		.max_blocks = f->n_sequences ? 9 : 0,
+		.ring = f->ring};
+
+	snprintf(out->name, sizeof(out->name), "%s", f->name);
+	out->is_exact = f->dtype != PAWL_DTYPE_F16;
+	OK(source->build(source->ctx, &request, &out->graph, &err));
+}
+
+static enum pawl_layout
+weight_layout(const void *target, const struct pawl_type *type)
+{
+	(void)target;
+	return pawl_cuda_weight_layout(type);
 }
 
 static void
@@ -148,31 +267,47 @@ open_random(int number, struct pawl_cuda_case *out)
 	OK(pawl_random_graph((uint64_t)number, &options, &out->graph, &err));
 }
 
+static void
+open_graph(int number, struct pawl_cuda_case *out)
+{
+	static const char *const tiny[] = {"tiny_f32", "tiny_f16", "tiny_chunk"};
+
+	if (number < PAWL_CUDA_TINY_CASES) {
+		snprintf(out->name, sizeof(out->name), "%s", tiny[number]);
+		open_tiny(number, out);
+	} else if (number < PAWL_CUDA_MEDLEY) {
+		open_family(number, out);
+	} else if (number == PAWL_CUDA_MEDLEY) {
+		snprintf(out->name, sizeof(out->name), "medley");
+		OK(pawl_parse(medley, strlen(medley), "medley", &out->graph, NULL, &err));
+	} else if (number == PAWL_CUDA_ATTENTIONS) {
+		snprintf(out->name, sizeof(out->name), "attentions");
+		out->is_exact = true;
+		OK(pawl_parse(
+			attentions, strlen(attentions), "attentions", &out->graph, NULL, &err));
+	} else {
+		snprintf(out->name, sizeof(out->name), "random%d", number - PAWL_CUDA_RANDOM);
+		open_random(number - PAWL_CUDA_RANDOM, out);
+	}
+}
+
 void
 pawl_cuda_case_open(int number, struct pawl_cuda_case *out)
 {
-	static const char *const names[] = {
-		"tiny_f32", "tiny_f16", "tiny_chunk", "medley", "attentions"};
+	bool is_family = number >= PAWL_CUDA_FAMILIES && number < PAWL_CUDA_MEDLEY;
 	struct pawl_optimize_options options = {
-		.facts = {.max_prologue_rows = number == PAWL_CUDA_TINY_CHUNK ? 0 : 4},
+		.facts = {.max_prologue_rows = number == PAWL_CUDA_TINY_CHUNK ? 0
+					       : is_family		     ? 1
+									     : 4,
+			.weight_layout = weight_layout},
 		.run = {.bisect = -1, .verify_each = true},
 		.red_zones = true};
 	enum pawl_status status;
 
 	memset(out, 0, sizeof(*out));
-	if (number < PAWL_CUDA_RANDOM)
-		snprintf(out->name, sizeof(out->name), "%s", names[number]);
-	else
-		snprintf(out->name, sizeof(out->name), "random%d", number);
-	if (number < PAWL_CUDA_TINY_CASES)
-		open_tiny(number, out);
-	else if (number == PAWL_CUDA_MEDLEY)
-		OK(pawl_parse(medley, strlen(medley), "medley", &out->graph, NULL, &err));
-	else if (number == PAWL_CUDA_ATTENTIONS)
-		OK(pawl_parse(
-			attentions, strlen(attentions), "attentions", &out->graph, NULL, &err));
-	else
-		open_random(number, out);
+	open_graph(number, out);
+	if (is_family && families[number - PAWL_CUDA_FAMILIES].is_a8)
+		options.facts.precision = PAWL_PRECISION_A8;
 	OK(pawl_optimize(out->graph, &options, &out->program, NULL, &err));
 	status = pawl_cuda_program_init(&out->cuda, out->program, &out->why);
 	ck_assert_msg(status == PAWL_OK || status == PAWL_UNSUPPORTED, "%s", out->why.text);
@@ -187,6 +322,6 @@ pawl_cuda_case_close(struct pawl_cuda_case *c)
 	pawl_cuda_program_release(&c->cuda);
 	pawl_program_free(c->program);
 	pawl_graph_free(c->graph);
-	if (c->model)
-		pawl_tiny_model_free(c->model);
+	if (c->owner)
+		c->owner_free(c->owner);
 }

@@ -1,7 +1,7 @@
 /*
- * The programs whose kernels tests/emit-cuda writes and tests/cuda-kernels runs: the step of a tiny
- * llama in several forms, graphs with an op of every other kind and every attribute of attention,
- * random graphs.
+ * The programs whose kernels tests/emit-cuda writes and tests/cuda-kernels runs: steps of the tiny
+ * families in every form of cache and type of weight, graphs with an op of every other kind and
+ * every attribute of attention, random graphs.
  */
 #ifndef PAWL_TESTS_CUDA_CASES_H
 #define PAWL_TESTS_CUDA_CASES_H
@@ -15,7 +15,9 @@ enum {
 	PAWL_CUDA_TINY_F16,   /* one token, weights and cache f16 */
 	PAWL_CUDA_TINY_CHUNK, /* three tokens, bf16, a mask, keys in rows, norms not in prologues */
 	PAWL_CUDA_TINY_CASES,
-	PAWL_CUDA_MEDLEY = PAWL_CUDA_TINY_CASES,
+	PAWL_CUDA_FAMILIES = PAWL_CUDA_TINY_CASES, /* those of the table in cases.c */
+	PAWL_CUDA_N_FAMILIES = 23,
+	PAWL_CUDA_MEDLEY = PAWL_CUDA_FAMILIES + PAWL_CUDA_N_FAMILIES,
 	PAWL_CUDA_ATTENTIONS,
 	PAWL_CUDA_RANDOM,
 	PAWL_CUDA_N_CASES = PAWL_CUDA_RANDOM + 48
@@ -23,11 +25,13 @@ enum {
 
 struct pawl_cuda_case {
 	char name[32];
-	struct pawl_tiny_model *model; /* NULL: not of a model */
+	void *owner; /* of the model that the graph is of, NULL: of none */
+	void (*owner_free)(void *owner);
 	struct pawl_graph *graph;
 	struct pawl_program *program;
 	struct pawl_cuda_program cuda; /* empty when unsupported */
 	bool is_supported;
+	bool is_exact;         /* no float weights: the bits are those of the reference */
 	struct pawl_error why; /* when not supported */
 };
 
@@ -45,6 +49,7 @@ struct pawl_cuda_kernels {
 	const char *case_name;
 	int n;
 	const struct pawl_cuda_compiled *kernels;
+	char *shared_begin, *shared_end; /* NULL: they have none */
 };
 extern const struct pawl_cuda_kernels pawl_cuda_kernels[];
 extern const int pawl_cuda_n_kernels;

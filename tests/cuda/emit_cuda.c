@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "codegen/cuda/cuda_emit.h"
+
 static const char *path;
 
 static void
@@ -15,8 +17,15 @@ write_case(FILE *file, const struct pawl_cuda_case *c)
 {
 	int i;
 
-	fprintf(file, "#define PAWL_CASE %s\n%s#undef PAWL_CASE\n\n", c->name,
-		c->cuda.source.bytes);
+	fprintf(file,
+		"#define PAWL_CASE %s\n#undef PAWL_SHARED_SECTION\n"
+		"#define PAWL_SHARED_SECTION \"pawl_shared_%s\"\n"
+		"extern char __start_pawl_shared_%s[] __attribute__((weak));\n"
+		"extern char __stop_pawl_shared_%s[] __attribute__((weak));\n",
+		c->name, c->name, c->name, c->name);
+	for (i = 0; i < c->cuda.n_units; i++)
+		fputs(c->cuda.sources[i].bytes, file);
+	fprintf(file, "#undef PAWL_CASE\n\n");
 	fprintf(file, "static const struct pawl_cuda_compiled %s_kernels[] = {\n", c->name);
 	for (i = 0; i < c->cuda.n_kernels; i++)
 		fprintf(file, "\t{\"%s\", %s_%s},\n", c->cuda.kernels[i].name, c->name,
@@ -27,11 +36,16 @@ write_case(FILE *file, const struct pawl_cuda_case *c)
 START_TEST(emit)
 {
 	struct pawl_cuda_case c;
+	struct pawl_cuda_text prelude;
 	FILE *file = fopen(path, "w");
 	int n_supported = 0, i;
 
 	ck_assert_ptr_nonnull(file);
 	fprintf(file, "#include \"tests/cuda/kernel_host.h\"\n#include \"tests/cuda/cases.h\"\n\n");
+	pawl_cuda_text_init(&prelude);
+	pawl_cuda_prelude(&prelude);
+	fputs(prelude.bytes, file);
+	pawl_cuda_text_release(&prelude);
 	for (i = 0; i < PAWL_CUDA_N_CASES; i++) {
 		pawl_cuda_case_open(i, &c);
 		if (c.is_supported)
@@ -43,8 +57,10 @@ START_TEST(emit)
 		pawl_cuda_case_open(i, &c);
 		n_supported += c.is_supported;
 		if (c.is_supported)
-			fprintf(file, "\t{\"%s\", %d, %s_kernels},\n", c.name, c.cuda.n_kernels,
-				c.name);
+			fprintf(file,
+				"\t{\"%s\", %d, %s_kernels, __start_pawl_shared_%s, "
+				"__stop_pawl_shared_%s},\n",
+				c.name, c.cuda.n_kernels, c.name, c.name, c.name);
 		pawl_cuda_case_close(&c);
 	}
 	fprintf(file, "};\n\nconst int pawl_cuda_n_kernels = %d;\n", n_supported);

@@ -16,7 +16,7 @@ struct fiber {
 	int lanes;
 };
 
-/* All shared memory of all kernels: the section that PAWL_SHARED puts it in. */
+/* The shared memory of kernels that name no other: the section that PAWL_SHARED puts it in. */
 extern char __start_pawl_shared[] __attribute__((weak));
 extern char __stop_pawl_shared[] __attribute__((weak));
 
@@ -131,7 +131,7 @@ pawl_fiber_check_aligned(const void *address, uintptr_t bytes)
 static void
 start(void)
 {
-	current->kernel(current->args, current->symbols);
+	current->kernel(current->args, current->state);
 	leave(ENDED);
 	abort();
 }
@@ -235,6 +235,9 @@ run_block(int threads, struct pawl_error *err)
 	int order[PAWL_FIBER_MOST / PAWL_FIBER_WARP], n_warps = threads / PAWL_FIBER_WARP, i;
 
 	memset(__start_pawl_shared, POISON, (size_t)(__stop_pawl_shared - __start_pawl_shared));
+	if (current->shared_begin)
+		memset(current->shared_begin, POISON,
+			(size_t)(current->shared_end - current->shared_begin));
 	is_misaligned = false;
 	for (i = 0; i < threads; i++)
 		prepare(i);
@@ -258,6 +261,24 @@ run_block(int threads, struct pawl_error *err)
 		count(0, threads, AT_SHUFFLE), count(0, threads, ENDED));
 }
 
+/* The n-th block to run: by a step that has no divisor in common with their number. */
+static int64_t
+choose_block(int64_t n)
+{
+	int64_t blocks = current->blocks, step = 7919, a, b, rest;
+
+	if (current->order == PAWL_FIBER_ASCENDING)
+		return n;
+	if (current->order == PAWL_FIBER_DESCENDING)
+		return blocks - 1 - n;
+	for (;; step++) {
+		for (a = step, b = blocks; b; a = b, b = rest)
+			rest = a % b;
+		if (a == 1)
+			return n * step % blocks;
+	}
+}
+
 enum pawl_status
 pawl_fibers_run(const struct pawl_fiber_launch *launch, struct pawl_error *err)
 {
@@ -277,7 +298,7 @@ pawl_fibers_run(const struct pawl_fiber_launch *launch, struct pawl_error *err)
 	pawl_fiber_place =
 		(struct pawl_fiber_place){.threads = launch->threads, .blocks = launch->blocks};
 	for (block = 0; block < launch->blocks && !status; block++) {
-		pawl_fiber_place.block = block;
+		pawl_fiber_place.block = choose_block(block);
 		status = run_block(launch->threads, err);
 	}
 	return status;

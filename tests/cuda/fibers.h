@@ -18,7 +18,9 @@
 
 enum { PAWL_FIBER_WARP = 32, PAWL_FIBER_MOST = 1024 };
 
-/* In which order warps run up to their next barrier, and in a warp threads to their next shuffle.
+/*
+ * In which order blocks run, warps up to their next barrier, and in a warp threads to their next
+ * shuffle.
  */
 enum pawl_fiber_order {
 	PAWL_FIBER_ASCENDING,
@@ -27,15 +29,17 @@ enum pawl_fiber_order {
 	PAWL_FIBER_N_ORDERS
 };
 
-typedef void pawl_fiber_kernel(void *const *args, const int64_t *symbols);
+typedef void pawl_fiber_kernel(void *const *args, int64_t *state);
 
 struct pawl_fiber_launch {
 	pawl_fiber_kernel *kernel;
 	const char *name;
 	void *const *args;
-	const int64_t *symbols;
+	int64_t *state;
 	int64_t blocks;
 	int threads; /* a multiple of PAWL_FIBER_WARP, up to PAWL_FIBER_MOST */
+	/* Shared memory of the kernel outside of section pawl_shared; begin NULL: none. */
+	char *shared_begin, *shared_end;
 	enum pawl_fiber_order order;
 };
 

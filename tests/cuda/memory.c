@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codegen/pack.h"
 #include "codegen/tensor.h"
 #include "ir/random.h"
 
@@ -65,6 +66,35 @@ fill_literal(const struct pawl_slot *slot, char *memory)
 	}
 }
 
+static bool
+is_packed(const struct pawl_slot *slot)
+{
+	return slot->type.layout == PAWL_LAYOUT_TILE16;
+}
+
+static int64_t
+bytes_of(const struct pawl_slot *slot)
+{
+	const struct pawl_dim *dim = slot->type.dim;
+
+	return is_packed(slot) ? pawl_pack_bytes(slot->type.dtype, dim[0].base, dim[1].base)
+			       : slot->bytes;
+}
+
+/* Weights are made in rows, as graphs have them. */
+static void
+fill_packed(const struct pawl_slot *slot, const struct pawl_graph *graph,
+	const struct pawl_node *node, uint64_t seed, const int64_t *symbols, char *memory)
+{
+	int64_t n = slot->type.dim[0].base;
+	char *rows = make(slot->bytes);
+
+	OK(pawl_random_fill_const(graph, node, seed, symbols, rows, &err));
+	pawl_pack_tiles(slot->type.dtype, n, slot->type.dim[1].base, rows, memory, 0,
+		(n + PAWL_TILE_ROWS - 1) / PAWL_TILE_ROWS);
+	free(rows);
+}
+
 static void
 allocate(struct pawl_cuda_memory *m, const struct pawl_program *program)
 {
@@ -78,7 +108,7 @@ allocate(struct pawl_cuda_memory *m, const struct pawl_program *program)
 	for (i = 0; i < program->n_slots; i++) {
 		const struct pawl_slot *slot = &program->slots[i];
 
-		m->slots[i] = is_in_scratch(slot) ? m->scratch + slot->offset : make(slot->bytes);
+		m->slots[i] = is_in_scratch(slot) ? m->scratch + slot->offset : make(bytes_of(slot));
 	}
 	for (i = 0; i < program->n_steps; i++) {
 		const struct pawl_step *step = &program->steps[i];
@@ -108,7 +138,10 @@ pawl_cuda_memory_init(struct pawl_cuda_memory *m, const struct pawl_graph *graph
 		}
 		node = pawl_graph_find(graph, slot->name);
 		ck_assert_ptr_nonnull(node);
-		OK(pawl_random_fill_const(graph, node, seed, symbols, m->slots[i], &err));
+		if (is_packed(slot))
+			fill_packed(slot, graph, node, seed, symbols, m->slots[i]);
+		else
+			OK(pawl_random_fill_const(graph, node, seed, symbols, m->slots[i], &err));
 	}
 }
 
@@ -122,7 +155,7 @@ pawl_cuda_memory_copy(struct pawl_cuda_memory *m, const struct pawl_cuda_memory 
 		const struct pawl_slot *slot = &from->program->slots[i];
 
 		if (!is_in_scratch(slot))
-			memcpy(m->slots[i], from->slots[i], (size_t)slot->bytes);
+			memcpy(m->slots[i], from->slots[i], (size_t)bytes_of(slot));
 	}
 }
 
@@ -158,7 +191,7 @@ pawl_cuda_memory_release(struct pawl_cuda_memory *m)
 
 		if (is_in_scratch(slot))
 			continue;
-		check_padding(m->slots[i], slot->bytes, slot->name);
+		check_padding(m->slots[i], bytes_of(slot), slot->name);
 		free(m->slots[i]);
 	}
 	free(m->slots);

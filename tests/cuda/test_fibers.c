@@ -23,7 +23,7 @@ run(pawl_fiber_kernel *kernel, enum pawl_fiber_order order, struct pawl_error *e
 
 #define KERNEL(name)                                                                               \
 	static void name(__attribute__((unused)) void *const *args,                                \
-		__attribute__((unused)) const i64 *symbols)
+		__attribute__((unused)) i64 *state)
 
 /* Every thread reads what the next one wrote. */
 KERNEL(neighbour)
@@ -32,7 +32,8 @@ KERNEL(neighbour)
 
 	shared[PAWL_THREAD] = (float)(PAWL_THREAD + 100 * (int)PAWL_BLOCK);
 	PAWL_SYNC();
-	result[PAWL_THREAD] = shared[(PAWL_THREAD + 1) % THREADS];
+	if (PAWL_BLOCK == 1)
+		result[PAWL_THREAD] = shared[(PAWL_THREAD + 1) % THREADS];
 }
 
 KERNEL(neighbour_without_barrier)

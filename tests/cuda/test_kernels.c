@@ -56,7 +56,11 @@ run_kernels(const struct pawl_cuda_case *c, const struct pawl_cuda_memory *m,
 {
 	const struct pawl_cuda_kernels *kernels = kernels_of(c);
 	uint32_t saved = pawl_fpenv_enter();
+	int64_t *state = calloc(1, (size_t)c->cuda.state_bytes);
 	int32_t i;
+
+	ck_assert_ptr_nonnull(state);
+	memcpy(state, symbols, (size_t)c->program->n_symbols * sizeof(*state));
 
 	for (i = 0; i < c->cuda.n_launches; i++) {
 		const struct pawl_cuda_launch *launch = &c->cuda.launches[i];
@@ -64,7 +68,9 @@ run_kernels(const struct pawl_cuda_case *c, const struct pawl_cuda_memory *m,
 		struct pawl_fiber_launch l = {.kernel = kernels->kernels[launch->kernel].run,
 			.name = kernel->name,
 			.args = m->args + c->program->steps[launch->step].first_arg,
-			.symbols = symbols,
+			.state = state,
+			.shared_begin = kernels->shared_begin,
+			.shared_end = kernels->shared_end,
 			.blocks = blocks ? blocks : launch->blocks,
 			.threads = kernel->threads,
 			.order = order};
@@ -72,6 +78,11 @@ run_kernels(const struct pawl_cuda_case *c, const struct pawl_cuda_memory *m,
 		OK(pawl_fibers_run(&l, &err));
 	}
 	pawl_fpenv_leave(saved);
+	ck_assert_msg(!memcmp(state, symbols, (size_t)c->program->n_symbols * sizeof(*state)),
+		"%s changed its symbols", c->name);
+	for (i = 8 * c->program->n_symbols; i < c->cuda.state_bytes; i++)
+		ck_assert_msg(!((char *)state)[i], "%s leaves a counter", c->name);
+	free(state);
 }
 
 static void
@@ -323,6 +334,19 @@ START_TEST(every_kind_of_attention_is_that_of_the_reference)
 }
 END_TEST
 
+START_TEST(steps_of_every_family_are_those_of_the_reference)
+{
+	struct pawl_cuda_case c;
+	bool is_exact;
+
+	pawl_cuda_case_open(_i, &c);
+	is_exact = c.is_exact;
+	pawl_cuda_case_close(&c);
+	check_random(_i, 11, is_exact ? 0 : TOLERANCE);
+	check_random(_i, 12345, is_exact ? 0 : TOLERANCE);
+}
+END_TEST
+
 START_TEST(random_graphs_are_those_of_the_reference)
 {
 	check_random(_i, 1, TOLERANCE);
@@ -345,6 +369,8 @@ main(void)
 
 	tcase_add_loop_test(
 		tiny, a_step_of_the_tiny_llama_is_that_of_the_reference, 0, PAWL_CUDA_TINY_CASES);
+	tcase_add_loop_test(tiny, steps_of_every_family_are_those_of_the_reference,
+		PAWL_CUDA_FAMILIES, PAWL_CUDA_MEDLEY);
 	tcase_add_loop_test(random, every_kind_of_op_is_that_of_the_reference, 0, 6);
 	tcase_add_loop_test(random, every_kind_of_attention_is_that_of_the_reference, 0, 6);
 	tcase_add_test(random, most_random_graphs_have_kernels);
