@@ -84,7 +84,8 @@ open_library(struct pawl_cuda_compiler *c, struct pawl_error *err)
 }
 
 static enum pawl_status
-compile(struct pawl_cuda_compiler *c, struct pawl_cuda_image *out, struct pawl_error *err)
+compile(struct pawl_cuda_compiler *c, const char *source, struct pawl_cuda_binary *out,
+	struct pawl_error *err)
 {
 	char option[48], log[512] = "";
 	const char *options[] = {
@@ -93,7 +94,7 @@ compile(struct pawl_cuda_compiler *c, struct pawl_cuda_image *out, struct pawl_e
 	int result;
 
 	snprintf(option, sizeof(option), "-arch=%s", c->arch);
-	result = c->create(&program, out->cuda.source.bytes, "kernels.cu", 0, NULL, NULL);
+	result = c->create(&program, source, "kernels.cu", 0, NULL, NULL);
 	if (result)
 		return pawl_fail(err, PAWL_ENVIRONMENT, "NVRTC: error %d", result);
 	result = c->compile(program, sizeof(options) / sizeof(*options), options);
@@ -121,17 +122,19 @@ pawl_cuda_compile(struct pawl_cuda_compiler *compiler, const struct pawl_program
 {
 	enum pawl_status status;
 
-	*out = (struct pawl_cuda_image){.bytes = NULL};
+	*out = (struct pawl_cuda_image){.n_bytes = 0};
 	status = pawl_cuda_program_init(&out->cuda, program, err);
 	if (status)
 		return status;
 	pthread_mutex_lock(&compiler->lock);
 	status = open_library(compiler, err);
-	if (!status)
-		status = compile(compiler, out, err);
+	for (int32_t i = 0; i < out->cuda.n_units && !status; i++) {
+		status = compile(compiler, out->cuda.sources[i].bytes, &out->binaries[i], err);
+		out->n_bytes += (int64_t)out->binaries[i].n_bytes;
+	}
 	if (!status) {
 		compiler->n_compiles += (uint64_t)out->cuda.n_kernels;
-		compiler->code_bytes += (int64_t)out->n_bytes;
+		compiler->code_bytes += out->n_bytes;
 	}
 	pthread_mutex_unlock(&compiler->lock);
 	if (status)
@@ -143,8 +146,9 @@ void
 pawl_cuda_image_release(struct pawl_cuda_image *image)
 {
 	pawl_cuda_program_release(&image->cuda);
-	free(image->bytes);
-	*image = (struct pawl_cuda_image){.bytes = NULL};
+	for (int i = 0; i < PAWL_CUDA_UNITS; i++)
+		free(image->binaries[i].bytes);
+	*image = (struct pawl_cuda_image){.n_bytes = 0};
 }
 
 void

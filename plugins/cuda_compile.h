@@ -7,11 +7,17 @@
 #include "codegen/cuda/cuda_program.h"
 #include "codegen/target.h"
 
-struct pawl_cuda_image {
-	struct pawl_cuda_program cuda; /* the kernels by name, and the launches */
-	void *bytes;                   /* a cubin, or PTX with a final 0 */
+/* The code of one source. */
+struct pawl_cuda_binary {
+	void *bytes; /* a cubin, or PTX with its final 0 */
 	size_t n_bytes;
-	uint64_t hash; /* of the source and of all else that chose the code */
+};
+
+struct pawl_cuda_image {
+	struct pawl_cuda_program cuda; /* the kernels by name, each in a unit, and the launches */
+	struct pawl_cuda_binary binaries[PAWL_CUDA_UNITS]; /* cuda.n_units of them */
+	int64_t n_bytes;                                   /* of all binaries */
+	uint64_t hash; /* of the sources and of all else that chose the code */
 };
 
 struct pawl_cuda_compiler;

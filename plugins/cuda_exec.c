@@ -15,10 +15,44 @@ struct pawl_runner {
 	char *host; /* the pinned double of block */
 	char *results;
 	CUdeviceptr block;
-	int64_t symbols_bytes, args_at, n_bytes;
+	int64_t data_at, args_at, n_bytes;
 	enum mode mode;
 	CUgraphExec exec; /* CAPTURED */
 };
+
+static enum pawl_status
+load_kernel(struct pawl_cuda_module *module, int32_t i, struct pawl_error *err)
+{
+	const struct pawl_cuda_driver *driver = &module->device->driver;
+	const struct pawl_cuda_kernel *kernel = &module->cuda->kernels[i];
+	CUresult result = driver->call.module_function(
+		&module->functions[i], module->units[kernel->unit], kernel->name);
+	char what[96];
+	int bytes;
+
+	/* Also makes a driver load now what it would load at the first launch. */
+	if (!result)
+		result = driver->call.function_attribute(
+			&bytes, PAWL_CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, module->functions[i]);
+	snprintf(what, sizeof(what), "loading kernel %s", kernel->name);
+	return pawl_cuda_check(driver, result, what, err);
+}
+
+static enum pawl_status
+load_all(struct pawl_cuda_module *module, const struct pawl_cuda_image *image, struct pawl_error *err)
+{
+	const struct pawl_cuda_driver *driver = &module->device->driver;
+	enum pawl_status status = PAWL_OK;
+	int32_t i;
+
+	for (i = 0; i < image->cuda.n_units && !status; i++)
+		status = pawl_cuda_check(driver,
+			driver->call.module_load(&module->units[i], image->binaries[i].bytes),
+			"loading kernels", err);
+	for (i = 0; i < image->cuda.n_kernels && !status; i++)
+		status = load_kernel(module, i, err);
+	return status;
+}
 
 enum pawl_status
 pawl_cuda_module_init(struct pawl_cuda_module *module, struct pawl_cuda_device *device,
@@ -26,35 +60,16 @@ pawl_cuda_module_init(struct pawl_cuda_module *module, struct pawl_cuda_device *
 	struct pawl_error *err)
 {
 	const struct pawl_cuda_driver *driver = &device->driver;
-	const struct pawl_cuda_program *cuda = &image->cuda;
 	enum pawl_status status;
 
-	*module = (struct pawl_cuda_module){.device = device, .program = program, .cuda = cuda};
-	module->functions = calloc((size_t)cuda->n_kernels + 1, sizeof(CUfunction));
+	*module = (struct pawl_cuda_module){
+		.device = device, .program = program, .cuda = &image->cuda};
+	module->functions = calloc((size_t)image->cuda.n_kernels + 1, sizeof(CUfunction));
 	if (!module->functions)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a module");
 	status = pawl_cuda_enter(driver, err);
 	if (!status) {
-		status = pawl_cuda_check(driver,
-			driver->call.module_load(&module->module, image->bytes),
-			"loading kernels", err);
-		for (int32_t i = 0; i < cuda->n_kernels && !status; i++) {
-			char what[96];
-			int bytes;
-
-			snprintf(what, sizeof(what), "loading kernel %s", cuda->kernels[i].name);
-			status = pawl_cuda_check(driver,
-				driver->call.module_function(&module->functions[i], module->module,
-					cuda->kernels[i].name),
-				what, err);
-			/* Also makes a driver load now what it would load at the first launch. */
-			if (!status)
-				status = pawl_cuda_check(driver,
-					driver->call.function_attribute(&bytes,
-						PAWL_CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
-						module->functions[i]),
-					what, err);
-		}
+		status = load_all(module, image, err);
 		pawl_cuda_leave(driver);
 	}
 	if (status)
@@ -67,12 +82,14 @@ pawl_cuda_module_release(struct pawl_cuda_module *module)
 {
 	const struct pawl_cuda_driver *driver = &module->device->driver;
 
-	if (module->module && !pawl_cuda_enter(driver, NULL)) {
-		driver->call.module_unload(module->module);
+	if (!pawl_cuda_enter(driver, NULL)) {
+		for (int i = 0; i < PAWL_CUDA_UNITS; i++)
+			if (module->units[i])
+				driver->call.module_unload(module->units[i]);
 		pawl_cuda_leave(driver);
 	}
 	free(module->functions);
-	*module = (struct pawl_cuda_module){NULL};
+	*module = (struct pawl_cuda_module){.device = NULL};
 }
 
 static int64_t
@@ -109,9 +126,8 @@ pawl_cuda_runner_new(const struct pawl_cuda_module *module, int64_t data_bytes,
 	if (!runner)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a runner");
 	runner->module = module;
-	runner->symbols_bytes =
-		aligned(module->program->n_symbols * (int64_t)sizeof(int64_t));
-	runner->args_at = runner->symbols_bytes + aligned(data_bytes);
+	runner->data_at = aligned(module->cuda->state_bytes);
+	runner->args_at = runner->data_at + aligned(data_bytes);
 	runner->n_bytes = runner->args_at +
 			    aligned((module->program->n_args + 1) * (int64_t)sizeof(void *));
 	status = pawl_cuda_enter(driver, err);
@@ -128,9 +144,9 @@ pawl_cuda_runner_new(const struct pawl_cuda_module *module, int64_t data_bytes,
 	}
 	atomic_fetch_add(&module->device->allocations, 1);
 	memset(runner->host, 0, (size_t)runner->n_bytes);
-	*exchange = (struct pawl_exchange){.data = runner->host + runner->symbols_bytes,
+	*exchange = (struct pawl_exchange){.data = runner->host + runner->data_at,
 		.results = runner->results,
-		.device_data = (void *)(uintptr_t)(runner->block + (CUdeviceptr)runner->symbols_bytes)};
+		.device_data = (void *)(uintptr_t)(runner->block + (CUdeviceptr)runner->data_at)};
 	*out = runner;
 	return PAWL_OK;
 }
@@ -165,8 +181,8 @@ launch_all(const struct pawl_runner *runner, uint64_t *n)
 {
 	const struct pawl_cuda_module *module = runner->module;
 	const struct pawl_cuda_program *cuda = module->cuda;
-	CUdeviceptr args, symbols = runner->block;
-	void *parameters[] = {&args, &symbols};
+	CUdeviceptr args, state = runner->block;
+	void *parameters[] = {&args, &state};
 	CUresult result = PAWL_CUDA_SUCCESS;
 
 	*n = 0;

@@ -71,8 +71,7 @@ static enum pawl_layout
 weight_layout(const struct pawl_target *target, const struct pawl_type *type)
 {
 	(void)target;
-	(void)type;
-	return PAWL_LAYOUT_ROWS;
+	return pawl_cuda_weight_layout(type);
 }
 
 static void
@@ -116,7 +115,7 @@ static void
 code_info(const struct pawl_code *code, struct pawl_code_info *out)
 {
 	*out = (struct pawl_code_info){
-		.code_bytes = (int64_t)code->image.n_bytes,
+		.code_bytes = code->image.n_bytes,
 		.code_hash = code->image.hash,
 		.variant = code->target->arch,
 	};

@@ -6,7 +6,9 @@
 
 enum { CTX_STEP = 512 };
 
-static const char *const targets[] = {"ref", "cpu"};
+enum { AUTO = 3 };
+
+static const char *const targets[] = {"ref", "cpu", "cuda", "auto"};
 static const enum pawl_dtype kv_types[] = {
 	PAWL_DTYPE_F16, PAWL_DTYPE_F32, PAWL_DTYPE_BF16, PAWL_DTYPE_Q8_0};
 
@@ -36,6 +38,20 @@ note_kernel_cache(const struct pawl_engine *engine)
 		pawl_note(engine->command, "%s; going on without", counters.cache_fault);
 }
 
+/* A GPU that is there but fails is not passed over in silence either: the note says what it said. */
+static enum pawl_status
+open_best(struct pawl_engine *engine, struct pawl_error *err)
+{
+	struct pawl_error reason;
+
+	if (!pawl_device_open("cuda", NULL, &engine->device, &reason)) {
+		pawl_note(engine->command, "target cuda");
+		return PAWL_OK;
+	}
+	pawl_note(engine->command, "target cpu, since %s", reason.text);
+	return pawl_device_open("cpu", NULL, &engine->device, err);
+}
+
 enum pawl_status
 pawl_engine_open_device(struct pawl_engine *engine, struct pawl_error *err)
 {
@@ -44,9 +60,12 @@ pawl_engine_open_device(struct pawl_engine *engine, struct pawl_error *err)
 
 	if (engine->device)
 		return PAWL_OK;
-	status = pawl_device_open(
-		engine->options.target >= 0 ? targets[engine->options.target] : "cpu", NULL,
-		&engine->device, &reason);
+	status = engine->options.target == AUTO
+			 ? open_best(engine, &reason)
+			 : pawl_device_open(engine->options.target >= 0
+							    ? targets[engine->options.target]
+							    : "cpu",
+				   NULL, &engine->device, &reason);
 	if (status == PAWL_ENVIRONMENT && engine->options.target < 0) {
 		pawl_note(engine->command, "%s; going on with target ref, which is slow", reason.text);
 		status = pawl_device_open("ref", NULL, &engine->device, &reason);

@@ -17,14 +17,14 @@ struct pawl_engine_options {
 
 /* clang-format off */
 #define PAWL_ENGINE_DEFAULTS {.target = -1}
-#define PAWL_ENGINE_TARGETS "ref|cpu"
+#define PAWL_ENGINE_TARGETS "ref|cpu|cuda|auto"
 #define PAWL_ENGINE_KV "f16|f32|bf16|q8_0"
 #define PAWL_ENGINE_MAX_CTX (INT64_C(1) << 24)
 
 /* Rows of an option table; o is a struct pawl_engine_options. */
 #define PAWL_OPTION_TARGET(o) \
 	{"--target", PAWL_OPTION_CHOICE, &(o).target, PAWL_ENGINE_TARGETS, \
-		"what runs the plan: compiled code or the scalar reference (default: cpu)", 0, 0}
+		"what runs the plan; auto: a GPU where there is one (default: cpu)", 0, 0}
 #define PAWL_OPTION_ACTIVATIONS(o) \
 	{"--activations", PAWL_OPTION_CHOICE, &(o).precision, "a16|a8", \
 		"rounding of activations in front of quantized weights (default: a16)", 0, 0}
@@ -55,8 +55,8 @@ void pawl_engine_init(struct pawl_engine *engine, const struct pawl_command *com
 void pawl_engine_release(struct pawl_engine *engine);
 
 /*
- * The device of --target.  Without the option: cpu, and with a note ref where there is no module
- * for cpu.
+ * The device of --target.  auto: cuda, and with a note cpu where that cannot be.  Without the option:
+ * cpu, and with a note ref where there is no module for cpu.
  */
 enum pawl_status pawl_engine_open_device(struct pawl_engine *engine, struct pawl_error *err);
 

@@ -16,6 +16,9 @@
 
 #include "ir/status.h"
 
+/* Kernels may come from a library that is opened later. */
+#pragma GCC visibility push(default)
+
 enum { PAWL_FIBER_WARP = 32, PAWL_FIBER_MOST = 1024 };
 
 /*
@@ -60,5 +63,7 @@ extern struct pawl_fiber_place pawl_fiber_place;
 void pawl_fiber_sync(void);
 float pawl_fiber_shuffle_xor(float x, int lanes);
 void pawl_fiber_check_aligned(const void *address, uintptr_t bytes);
+
+#pragma GCC visibility pop
 
 #endif

@@ -1,0 +1,41 @@
+# The tool's target cuda: what it says where there is no GPU, and what it says of a mock of one.
+. "$top_srcdir/tests/cli-lib.sh"
+# shellcheck disable=SC2086
+
+tiny tiny.gguf f16
+model=$dir/tiny.gguf
+run="run $model --ignore-end -p ab -n 6 --temp 0"
+
+PAWL_CUDA_DRIVER=$dir/none.so
+export PAWL_CUDA_DRIVER
+refused 1 '^pawl run: there is no CUDA driver: .*none\.so' $run --target cuda
+refused 1 '^pawl eval: there is no CUDA driver: ' eval "$model" --tokens 1,2 --logits "$dir/logits" --target cuda
+refused 1 '^pawl bench: there is no CUDA driver: ' bench "$model" --target cuda
+
+succeeds "cpu" $run --target cpu
+mv "$dir/out" "$dir/cpu"
+tool $run --target auto
+check "auto without a GPU: status $status" test $status = 0
+check "auto without a GPU says why" \
+  grep -qx 'pawl run: target cpu, since there is no CUDA driver: .*' "$dir/err"
+check "auto without a GPU says no more" test "$(wc -l <"$dir/err")" = 1
+same "auto without a GPU" "$dir/cpu" "$dir/out"
+
+printf 'not a library' >"$dir/none.so"
+refused 1 '^pawl run: there is no CUDA driver: ' $run --target cuda
+cp "$top_builddir/tests/.libs/mock_nvrtc.so" "$dir/none.so"
+refused 1 '^pawl run: the CUDA driver .* has no cu' $run --target cuda
+
+PAWL_CUDA_DRIVER=$top_builddir/tests/.libs/mock_cuda.so
+PAWL_NVRTC=$top_builddir/tests/.libs/mock_nvrtc.so
+export PAWL_NVRTC
+succeeds "mock" $run --target cuda
+same "the mock's tokens are those of the cpu" "$dir/cpu" "$dir/out"
+tool $run --target auto
+check "auto with a GPU says so" grep -qx 'pawl run: target cuda' "$dir/err"
+same "auto with a GPU" "$dir/cpu" "$dir/out"
+
+PAWL_NVRTC=$dir/none
+refused 1 'NVRTC' $run --target cuda
+
+finish
