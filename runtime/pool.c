@@ -2,26 +2,15 @@
 
 #include "ir/debug.h"
 #include "runtime/clock.h"
-#include "runtime/cpu_count.h"
+#include "runtime/gate.h"
 #include "runtime/memory.h"
 #include "runtime/thread_guard.h"
 
-#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-/* About 50 microseconds of pauses; none to speak of when threads outnumber CPUs. */
-enum { SPINS = 2000, SPINS_CROWDED = 20, STACK_BYTES = 1 << 20 };
-
-/* A word that threads wait to see changed. */
-struct gate {
-	_Alignas(64) atomic_uint phase;
-	atomic_uint n_asleep;
-	atomic_llong asleep_ns; /* all that threads have slept here */
-};
+enum { STACK_BYTES = 1 << 20 };
 
 struct worker {
 	struct pawl_pool *pool;
@@ -31,9 +20,9 @@ struct worker {
 
 struct pawl_pool {
 	struct pawl_team team; /* first: a team is its pool */
-	struct gate start;     /* opens when there is work, or the end */
-	struct gate meeting;   /* opens when the last thread has reached the barrier */
-	_Alignas(64) atomic_uint n_arrived;
+	struct pawl_block block; /* the pool's own */
+	struct pawl_gate start; /* opens when there is work, or the end */
+	struct pawl_meeting meeting;
 	void (*fn)(void *arg, int thread, int n_threads); /* NULL: end */
 	void *arg;
 	int spins;
@@ -61,60 +50,12 @@ watch_forks(void)
 }
 
 static void
-pause_cpu(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
-
-static void
-gate_open(struct gate *gate, unsigned phase)
-{
-	atomic_store(&gate->phase, phase);
-	if (atomic_load(&gate->n_asleep))
-		syscall(SYS_futex, &gate->phase, FUTEX_WAKE_PRIVATE, PAWL_MAX_THREADS, NULL, NULL,
-			0);
-}
-
-static void
-gate_wait(struct gate *gate, unsigned phase, int spins)
-{
-	int64_t start;
-
-	for (int i = 0; i < spins; i++) {
-		if (atomic_load_explicit(&gate->phase, memory_order_acquire) != phase)
-			return;
-		pause_cpu();
-	}
-	/* Announced before the kernel compares the word, so that gate_open cannot miss a sleeper.
-	 */
-	start = pawl_nanoseconds();
-	atomic_fetch_add(&gate->n_asleep, 1);
-	while (atomic_load(&gate->phase) == phase)
-		syscall(SYS_futex, &gate->phase, FUTEX_WAIT_PRIVATE, phase, NULL, NULL, 0);
-	atomic_fetch_sub(&gate->n_asleep, 1);
-	atomic_fetch_add_explicit(&gate->asleep_ns, pawl_nanoseconds() - start, memory_order_relaxed);
-}
-
-static void
 barrier(struct pawl_team *team, int thread)
 {
 	struct pawl_pool *pool = (struct pawl_pool *)team;
-	unsigned n = (unsigned)pool->n_active, phase;
 
 	(void)thread;
-	if (n == 1)
-		return;
-	phase = atomic_load(&pool->meeting.phase);
-	if (atomic_fetch_add(&pool->n_arrived, 1) + 1 == n) {
-		atomic_store(&pool->n_arrived, 0);
-		gate_open(&pool->meeting, phase + 1);
-	} else {
-		gate_wait(&pool->meeting, phase, pool->spins);
-	}
+	pawl_meeting_wait(&pool->meeting, pool->n_active, pool->spins);
 }
 
 /*
@@ -131,7 +72,7 @@ start_run(struct pawl_pool *pool, int n_active)
 {
 	unsigned number = atomic_load(&pool->start.phase) >> ACTIVE_BITS;
 
-	gate_open(&pool->start, (number + 1) << ACTIVE_BITS | (unsigned)n_active);
+	pawl_gate_open(&pool->start, (number + 1) << ACTIVE_BITS | (unsigned)n_active);
 }
 
 static void *
@@ -144,7 +85,7 @@ work(void *arg)
 	for (;;) {
 		int n_active;
 
-		gate_wait(&pool->start, phase, pool->spins);
+		pawl_gate_wait(&pool->start, phase, pool->spins);
 		phase = atomic_load(&pool->start.phase);
 		n_active = (int)(phase & ((1u << ACTIVE_BITS) - 1));
 		if (worker->index >= n_active)
@@ -167,9 +108,9 @@ start_workers(struct pawl_pool *pool)
 	pool->fork_generation = atomic_load(&fork_generation);
 	atomic_store(&pool->start.phase, 0);
 	atomic_store(&pool->start.n_asleep, 0);
-	atomic_store(&pool->meeting.n_asleep, 0);
-	atomic_store(&pool->n_arrived, 0);
-	pool->spins = pool->team.n_threads <= pawl_affinity_cpus() ? SPINS : SPINS_CROWDED;
+	atomic_store(&pool->meeting.gate.n_asleep, 0);
+	atomic_store(&pool->meeting.n_arrived, 0);
+	pool->spins = pawl_spins_of(pool->team.n_threads);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (!pthread_attr_init(&attr)) {
@@ -196,7 +137,7 @@ run(struct pawl_team *team, void (*fn)(void *arg, int thread, int n_threads), vo
 		start_workers(pool);
 	pool->n_active = pool->uses_all ? team->n_threads : pool->guard.active;
 	start = pawl_nanoseconds();
-	asleep = atomic_load_explicit(&pool->meeting.asleep_ns, memory_order_relaxed);
+	asleep = atomic_load_explicit(&pool->meeting.gate.asleep_ns, memory_order_relaxed);
 	if (pool->n_active == 1) {
 		fn(arg, 0, 1);
 	} else {
@@ -206,7 +147,7 @@ run(struct pawl_team *team, void (*fn)(void *arg, int thread, int n_threads), vo
 		fn(arg, 0, pool->n_active);
 		barrier(team, 0);
 	}
-	asleep = atomic_load_explicit(&pool->meeting.asleep_ns, memory_order_relaxed) - asleep;
+	asleep = atomic_load_explicit(&pool->meeting.gate.asleep_ns, memory_order_relaxed) - asleep;
 	pawl_thread_guard_note(&pool->guard, pawl_nanoseconds() - start, asleep);
 }
 
@@ -225,6 +166,7 @@ pawl_pool_new(int n_threads, struct pawl_pool **out, struct pawl_error *err)
 	if (status)
 		return status;
 	pool = block.bytes;
+	pool->block = block;
 	pool->workers = pawl_memory_zalloc((size_t)n_threads, sizeof(*pool->workers));
 	if (!pool->workers) {
 		pawl_block_release(&block);
@@ -254,7 +196,7 @@ pawl_pool_free(struct pawl_pool *pool)
 			pthread_join(pool->workers[i].thread, NULL);
 	}
 	pawl_memory_free(pool->workers);
-	block = (struct pawl_block){.bytes = pool, .n_bytes = sizeof(*pool)};
+	block = pool->block;
 	pawl_block_release(&block);
 }
 
