@@ -13,6 +13,7 @@ static _Atomic uint64_t n_allocations;
 
 static _Atomic int64_t block_bytes;
 static _Atomic int64_t failing_after = -1;
+static _Thread_local const struct pawl_block_source *present_source;
 
 /* Counts an allocation; true when it is the one that is to fail. */
 static bool
@@ -77,6 +78,24 @@ chunk_unref(struct pawl_chunk *chunk)
 		munmap(chunk, chunk->n_mapped);
 }
 
+/* Zeroed, n being a multiple of ALIGNMENT; NULL when the source has none. */
+static void *
+take_from(const struct pawl_block_source *source, size_t n)
+{
+	void *bytes = source->alloc(source->user, n, ALIGNMENT);
+
+	return bytes ? memset(bytes, 0, n) : NULL;
+}
+
+const struct pawl_block_source *
+pawl_memory_use(const struct pawl_block_source *source)
+{
+	const struct pawl_block_source *before = present_source;
+
+	present_source = source;
+	return before;
+}
+
 static size_t
 round_up(size_t n, size_t to)
 {
@@ -128,7 +147,10 @@ pawl_region_release(struct pawl_region *region)
 static void
 take(struct pawl_block *block, struct pawl_region *region, size_t n)
 {
-	if (region) {
+	if (present_source) {
+		block->source = present_source;
+		block->bytes = take_from(present_source, n);
+	} else if (region) {
 		block->chunk = chunk_for(region, n);
 		if (!block->chunk)
 			return;
@@ -157,7 +179,7 @@ pawl_block_init_in(struct pawl_region *region, struct pawl_block *block, int64_t
 		take(block, region, n);
 	if (!block->bytes) {
 		*block = (struct pawl_block){0};
-		if (region && is_size && !has_room(region, n))
+		if (region && !present_source && is_size && !has_room(region, n))
 			return pawl_fail(err, PAWL_OUT_OF_MEMORY,
 				"a chunk of %zu bytes of memory for %" PRId64 " could not be had",
 				chunk_bytes(n), n_bytes);
@@ -180,6 +202,9 @@ pawl_block_release(struct pawl_block *block)
 	atomic_fetch_sub_explicit(&block_bytes, (int64_t)block->n_bytes, memory_order_relaxed);
 	if (block->chunk)
 		chunk_unref(block->chunk);
+	else if (block->source)
+		block->source->free(block->source->user, block->bytes,
+			round_up(block->n_bytes ? block->n_bytes : 1, ALIGNMENT));
 	else if (block->n_mapped)
 		munmap(block->bytes, block->n_mapped);
 	else

@@ -23,9 +23,25 @@ char *pawl_memory_strdup(const char *text);
 struct pawl_block {
 	void *bytes;
 	size_t n_bytes;           /* as asked for */
-	size_t n_mapped;          /* 0: from the heap or of a chunk */
+	size_t n_mapped;          /* 0: from the heap, a source or of a chunk */
 	struct pawl_chunk *chunk; /* of a region, NULL: none */
+	const struct pawl_block_source *source; /* NULL: the heap, or a mapping */
 };
+
+/* Somebody else's memory for blocks.  Both functions are called from any thread. */
+struct pawl_block_source {
+	/* At least n_bytes, a multiple of alignment, which is a power of two; NULL: there is none. */
+	void *(*alloc)(void *user, size_t n_bytes, size_t alignment);
+	void (*free)(void *user, void *bytes, size_t n_bytes);
+	void *user;
+};
+
+/*
+ * From now on the calling thread takes its blocks there, each by itself, whatever its region; NULL:
+ * from the heap, as mappings and in regions.  The source must outlive the blocks.  Returns the one
+ * there was.
+ */
+const struct pawl_block_source *pawl_memory_use(const struct pawl_block_source *source);
 
 /*
  * Blocks that live about as long, such as the weights of a model, side by side in chunks that ask for
