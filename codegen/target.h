@@ -55,6 +55,12 @@ struct pawl_run {
 	const int64_t *symbols; /* program->n_symbols values */
 	struct pawl_team *team;
 	void *const *thread_scratch; /* code's thread_scratch_bytes for each thread, 64-byte aligned */
+	/*
+	 * NULL, or asked by thread 0 now and then whether to give up: the run then fails with
+	 * PAWL_ENVIRONMENT somewhere between two steps.
+	 */
+	bool (*is_stopped)(void *arg);
+	void *stop_arg;
 };
 
 struct pawl_code_info {

@@ -248,6 +248,7 @@ struct job {
 	const struct pawl_run *run;
 	int64_t counts[KEPT_COUNTS];
 	_Atomic int64_t piles[MOST_PILES]; /* units that were taken */
+	atomic_int last; /* launch that is the last, since the run is to stop; -1: goes on */
 };
 
 static int64_t
@@ -283,7 +284,7 @@ take_portion(struct job *job, const struct launch *launch, int n_threads, int64_
 static void
 run_launches(struct job *job, int thread, int n_threads)
 {
-	const struct launch *launch = job->code->launches;
+	const struct launch *const launches = job->code->launches, *launch = launches;
 	const struct launch *end = launch + job->code->n_launches;
 	const struct pawl_run *run = job->run;
 	void *scratch = run->thread_scratch[thread];
@@ -298,8 +299,13 @@ run_launches(struct job *job, int thread, int n_threads)
 		} else if (first < last) {
 			launch->fn(run->args + launch->first_arg, run->symbols, first, last, scratch);
 		}
+		if (!thread && run->is_stopped && run->is_stopped(run->stop_arg))
+			atomic_store(&job->last, (int)(launch - launches));
 		if (n_threads > 1)
 			run->team->barrier(run->team, thread);
+		/* A thread that is late may see what was decided at the next launch. */
+		if (atomic_load_explicit(&job->last, memory_order_relaxed) == launch - launches)
+			break;
 	}
 }
 
@@ -317,14 +323,16 @@ run_code(const struct pawl_code *code, const struct pawl_run *run, struct pawl_e
 {
 	struct job job;
 
-	(void)err;
 	job.code = code;
 	job.run = run;
+	atomic_init(&job.last, -1);
 	for (int32_t i = 0; i < code->n_counts && i < KEPT_COUNTS; i++)
 		job.counts[i] = count_units(&job, i);
 	for (int32_t i = 0; i < code->n_piles; i++)
 		atomic_init(&job.piles[i], 0);
 	run->team->run(run->team, run_thread, &job);
+	if (atomic_load(&job.last) >= 0)
+		return pawl_fail(err, PAWL_ENVIRONMENT, "the run was told to stop");
 	return PAWL_OK;
 }
 

@@ -83,9 +83,12 @@ code_info(const struct pawl_code *code, struct pawl_code_info *out)
 static enum pawl_status
 run_code(const struct pawl_code *code, const struct pawl_run *run, struct pawl_error *err)
 {
-	uint32_t saved = pawl_fpenv_enter();
+	uint32_t saved;
 	enum pawl_status status;
 
+	if (run->is_stopped && run->is_stopped(run->stop_arg))
+		return pawl_fail(err, PAWL_ENVIRONMENT, "the run was told to stop");
+	saved = pawl_fpenv_enter();
 	status = pawl_ref_program_run(
 		code->program, run->args, run->symbols, run->thread_scratch[0], err);
 	pawl_fpenv_leave(saved);

@@ -25,6 +25,8 @@ struct pawl_bindings {
 	bool owns_outputs; /* outputs lie in storages, not in scratch memory */
 	bool poisons;      /* PAWL_DEBUG=poison */
 	bool is_complete;  /* weights and caches are bound; they can be replaced, not taken away */
+	bool (*is_stopped)(void *arg);
+	void *stop_arg;
 	bool is_apart;     /* no kv storage shares memory with another, or with a weight */
 };
 
@@ -341,6 +343,13 @@ pawl_bindings_data_bytes(const struct pawl_bindings *b, int32_t slot)
 	return b->storages[slot]->n_bytes;
 }
 
+void
+pawl_bindings_set_stop(struct pawl_bindings *b, bool (*is_stopped)(void *arg), void *arg)
+{
+	b->is_stopped = is_stopped;
+	b->stop_arg = arg;
+}
+
 static enum pawl_status
 check_bound(struct pawl_bindings *b, struct pawl_error *err)
 {
@@ -466,6 +475,8 @@ pawl_bindings_run(struct pawl_bindings *b, const struct pawl_symenv *env,
 		.symbols = env ? env->values : NULL,
 		.team = b->team,
 		.thread_scratch = b->thread_scratch,
+		.is_stopped = b->is_stopped,
+		.stop_arg = b->stop_arg,
 	};
 	enum pawl_status status = check_run(b, env, err);
 	int64_t start;

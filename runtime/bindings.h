@@ -58,6 +58,10 @@ struct pawl_storage *pawl_bindings_storage(const struct pawl_bindings *bindings,
 void pawl_bindings_offer(struct pawl_bindings *bindings, int32_t slot, const void *bytes);
 int64_t pawl_bindings_data_bytes(const struct pawl_bindings *bindings, int32_t slot);
 
+/* Of every run from now on, as in struct pawl_run; NULL: never. */
+void pawl_bindings_set_stop(
+	struct pawl_bindings *bindings, bool (*is_stopped)(void *arg), void *arg);
+
 /*
  * Checks that everything is bound, that no cache shares memory with another or with a weight, that
  * every symbol is bound, and every dynamic index (PAWL_CAPACITY and others of
