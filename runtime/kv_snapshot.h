@@ -100,6 +100,9 @@ struct pawl_kv_snapshot;
  */
 enum pawl_status pawl_kv_snapshot_open(
 	const char *path, struct pawl_kv_snapshot **out, struct pawl_error *err);
+/* The same of bytes in memory, which are copied. */
+enum pawl_status pawl_kv_snapshot_from_bytes(const void *bytes, int64_t n_bytes,
+	struct pawl_kv_snapshot **out, struct pawl_error *err);
 /* NULL is allowed. */
 void pawl_kv_snapshot_free(struct pawl_kv_snapshot *snapshot);
 

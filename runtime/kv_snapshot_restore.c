@@ -23,24 +23,46 @@ bad(struct pawl_error *err, const char *path, const char *what)
 	return pawl_fail(err, PAWL_INVALID_FILE, "%.300s: %s", path, what);
 }
 
+/* A snapshot as it comes: from a file, or bytes in memory. */
+struct reader {
+	const char *path; /* or what stands for it in messages */
+	int fd;           /* -1: memory */
+	const char *memory;
+	int64_t n_bytes, n_read; /* of the whole; of memory, so far */
+};
+
 static enum pawl_status
-read_all(int fd, const char *path, void *bytes, int64_t n, struct pawl_error *err)
+read_file(const struct reader *r, void *bytes, int64_t n, struct pawl_error *err)
 {
 	char *at = bytes;
 
 	while (n > 0) {
-		ssize_t got = read(fd, at, (size_t)n);
+		ssize_t got = read(r->fd, at, (size_t)n);
 
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
 			return pawl_fail(
-				err, PAWL_ENVIRONMENT, "%.300s: %s", path, strerror(errno));
+				err, PAWL_ENVIRONMENT, "%.300s: %s", r->path, strerror(errno));
 		if (!got)
-			return bad(err, path, "the snapshot ends early");
+			return bad(err, r->path, "the snapshot ends early");
 		at += got;
 		n -= got;
 	}
+	return PAWL_OK;
+}
+
+/* The next n bytes. */
+static enum pawl_status
+read_all(struct reader *r, void *bytes, int64_t n, struct pawl_error *err)
+{
+	if (r->fd >= 0)
+		return read_file(r, bytes, n, err);
+	if (n > r->n_bytes - r->n_read)
+		return bad(err, r->path, "the snapshot ends early");
+	if (n)
+		memcpy(bytes, r->memory + r->n_read, (size_t)n);
+	r->n_read += n;
 	return PAWL_OK;
 }
 
@@ -70,10 +92,11 @@ find_dtype(const char *name, enum pawl_dtype *out)
 }
 
 static enum pawl_status
-read_front(struct pawl_kv_snapshot_front *front, int fd, const char *path, struct pawl_error *err)
+read_front(struct pawl_kv_snapshot_front *front, struct reader *r, struct pawl_error *err)
 {
+	const char *path = r->path;
 	struct pawl_kv_snapshot_header *h = &front->header;
-	enum pawl_status status = read_all(fd, path, h, sizeof(*h), err);
+	enum pawl_status status = read_all(r, h, sizeof(*h), err);
 
 	if (status)
 		return status;
@@ -86,7 +109,7 @@ read_front(struct pawl_kv_snapshot_front *front, int fd, const char *path, struc
 	if (h->kind >= PAWL_N_KV_SNAPSHOT_KINDS)
 		return pawl_fail(err, PAWL_INVALID_FILE,
 			"%.300s: a snapshot of kind %" PRIu64 ", which is none", path, h->kind);
-	status = read_all(fd, path, &front->geometry,
+	status = read_all(r, &front->geometry,
 		pawl_kv_snapshot_geometry_bytes(h->kind), err);
 	if (status)
 		return status;
@@ -144,56 +167,73 @@ check_body(const struct pawl_kv_snapshot *s, const char *path, struct pawl_error
 }
 
 static enum pawl_status
-read_snapshot(struct pawl_kv_snapshot *s, int fd, const char *path, struct pawl_error *err)
+read_snapshot(struct pawl_kv_snapshot *s, struct reader *r, struct pawl_error *err)
 {
 	int64_t front_bytes, bytes;
-	enum pawl_status status;
-	struct stat info;
+	enum pawl_status status = read_front(&s->front, r, err);
 
-	if (fstat(fd, &info))
-		return pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", path, strerror(errno));
-	if (!S_ISREG(info.st_mode))
-		return bad(err, path, "not a regular file");
-	status = read_front(&s->front, fd, path, err);
 	if (!status)
-		status = find_form(s, path, err);
+		status = find_form(s, r->path, err);
 	if (status)
 		return status;
 	front_bytes = (int64_t)sizeof(s->front.header) +
 		      pawl_kv_snapshot_geometry_bytes(s->front.header.kind);
 	bytes = token_bytes(s) + (s->front.header.n_positions ? s->form.bytes : 0) +
 		(int64_t)sizeof(uint64_t);
-	if (info.st_size - front_bytes != bytes)
+	if (r->n_bytes - front_bytes != bytes)
 		return pawl_fail(err, PAWL_INVALID_FILE,
-			"%.300s: %" PRId64 " bytes, the header is that of %" PRId64, path,
-			(int64_t)info.st_size, bytes + front_bytes);
+			"%.300s: %" PRId64 " bytes, the header is that of %" PRId64, r->path,
+			r->n_bytes, bytes + front_bytes);
 	status = pawl_block_init(&s->body, bytes, err);
 	if (!status)
-		status = read_all(fd, path, s->body.bytes, bytes, err);
-	return status ? status : check_body(s, path, err);
+		status = read_all(r, s->body.bytes, bytes, err);
+	return status ? status : check_body(s, r->path, err);
 }
 
-enum pawl_status
-pawl_kv_snapshot_open(const char *path, struct pawl_kv_snapshot **out, struct pawl_error *err)
+static enum pawl_status
+snapshot_new(struct reader *r, struct pawl_kv_snapshot **out, struct pawl_error *err)
 {
 	struct pawl_kv_snapshot *s = pawl_memory_zalloc(1, sizeof(*s));
 	enum pawl_status status;
-	int fd;
 
 	if (!s)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a snapshot");
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0) {
-		pawl_memory_free(s);
-		return pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", path, strerror(errno));
-	}
-	status = read_snapshot(s, fd, path, err);
-	close(fd);
+	status = read_snapshot(s, r, err);
 	if (status)
 		pawl_kv_snapshot_free(s);
 	else
 		*out = s;
 	return status;
+}
+
+enum pawl_status
+pawl_kv_snapshot_open(const char *path, struct pawl_kv_snapshot **out, struct pawl_error *err)
+{
+	struct reader r = {.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+	enum pawl_status status;
+	struct stat info;
+
+	if (r.fd < 0)
+		return pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", path, strerror(errno));
+	if (fstat(r.fd, &info))
+		status = pawl_fail(err, PAWL_ENVIRONMENT, "%.300s: %s", path, strerror(errno));
+	else if (!S_ISREG(info.st_mode))
+		status = bad(err, path, "not a regular file");
+	else {
+		r.n_bytes = info.st_size;
+		status = snapshot_new(&r, out, err);
+	}
+	close(r.fd);
+	return status;
+}
+
+enum pawl_status
+pawl_kv_snapshot_from_bytes(const void *bytes, int64_t n_bytes, struct pawl_kv_snapshot **out,
+	struct pawl_error *err)
+{
+	struct reader r = {.path = "snapshot", .fd = -1, .memory = bytes, .n_bytes = n_bytes};
+
+	return snapshot_new(&r, out, err);
 }
 
 void
