@@ -340,8 +340,8 @@ parse_output(struct pawl_parser *p)
 	return pawl_parser_want_line_end(p);
 }
 
-static bool
-parse_statement(struct pawl_parser *p)
+bool
+pawl_parse_statement(struct pawl_parser *p)
 {
 	if (p->token.kind == PAWL_TOKEN_VALUE)
 		return pawl_parse_node(p);
@@ -403,7 +403,7 @@ parse_body(struct pawl_parser *p)
 		skip_blank_lines(p);
 		if (p->token.kind == PAWL_TOKEN_END || pawl_parser_at(p, '}'))
 			break;
-		if (parse_statement(p))
+		if (pawl_parse_statement(p))
 			continue;
 		while (p->token.kind != PAWL_TOKEN_NEWLINE && p->token.kind != PAWL_TOKEN_END)
 			pawl_parser_take(p);

@@ -58,6 +58,8 @@ struct pawl_name_entry *pawl_parser_find(const struct pawl_parser *p, struct paw
 /* False when memory is exhausted. */
 bool pawl_parser_define(struct pawl_parser *p, struct pawl_token name, struct pawl_node *node);
 
+/* A symbol, a node or an output, to the end of the line.  A node's name is defined in any case. */
+bool pawl_parse_statement(struct pawl_parser *p);
 /* "%x = op ..." from its first token to the end of the line; defines the value in any case. */
 bool pawl_parse_node(struct pawl_parser *p);
 
