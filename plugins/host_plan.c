@@ -2,149 +2,175 @@
 #include <string.h>
 
 #include "ir/debug.h"
-#include "ir/parse.h"
-#include "ir/print.h"
 #include "plugins/host_api.h"
+#include "runtime/forecast.h"
 #include "runtime/plan_json.h"
 #include "runtime/plan_text.h"
 
-static bool
-is_named(const struct pawl_slot *slot)
-{
-	return slot->role == PAWL_SLOT_WEIGHT || slot->role == PAWL_SLOT_KV ||
-		slot->role == PAWL_SLOT_DATA;
-}
+enum { MEMORY_NEEDS_1 = 56, MAX_PLANS = 1024 };
 
-/* One binding for each name: a weight may lie in several slots, one per layout. */
+_Static_assert(sizeof(struct pawl_memory_needs) >= MEMORY_NEEDS_1, "structs only grow");
+
 static void
-list_bindings(struct pawl_host_plan *plan)
+plan_free(struct pawl_host_plan *plan)
 {
-	const struct pawl_program *program = plan->plan->program;
-	int32_t i;
-
-	for (i = 0; i < program->n_slots; i++) {
-		struct pawl_type type = plan->plan->types[i];
-
-		if (!is_named(&program->slots[i]) ||
-			pawl_program_find_slot(program, program->slots[i].name) != i)
-			continue;
-		if (program->slots[i].role == PAWL_SLOT_WEIGHT)
-			type.layout = PAWL_LAYOUT_ROWS;
-		pawl_print_type(plan->types[plan->n_bindings], sizeof(plan->types[0]), NULL, &type);
-		plan->slots[plan->n_bindings++] = i;
-	}
+	pawl_plan_unref(plan->plan);
+	free(plan->kv_slots);
+	free(plan->bindings);
+	free(plan->slots);
+	free(plan->texts);
+	pawl_host_object_free(plan);
 }
 
-static struct pawl_status_object *
-wrap_plan(struct pawl_context *context, struct pawl_plan *held, struct pawl_host_plan **out)
+/* Where the cache's tensors are in the plan.  A graph may have a kv const that nothing reads or writes. */
+static enum pawl_status
+find_kv_slots(struct pawl_host_plan *plan, struct pawl_error *err)
 {
-	size_t n = (size_t)held->program->n_slots + 1;
-	struct pawl_host_plan *plan = calloc(1, sizeof(*plan));
+	struct pawl_host_geometry *g = &plan->geometry;
+	int32_t n = g->n_layers * g->n_which;
 
-	if (plan) {
-		plan->slots = calloc(n, sizeof(*plan->slots));
-		plan->types = calloc(n, sizeof(*plan->types));
+	if (g->kind == PAWL_GEOMETRY_NONE)
+		return PAWL_OK;
+	plan->kv_slots = calloc((size_t)n, sizeof(*plan->kv_slots));
+	if (!plan->kv_slots)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a plan");
+	for (int32_t i = 0; i < n; i++) {
+		char name[PAWL_KV_NAME_BYTES];
+
+		pawl_host_kv_name(g, i / g->n_which, i % g->n_which, name);
+		plan->kv_slots[i] = pawl_plan_find_slot(plan->plan, PAWL_SLOT_KV, name);
+		if (plan->kv_slots[i] >= 0)
+			continue;
+		*g = (struct pawl_host_geometry){.kind = PAWL_GEOMETRY_NONE};
+		pawl_fail(&g->why, PAWL_UNSUPPORTED, "the plan has no use for kv const %s", name);
+		break;
 	}
-	if (!plan || !plan->slots || !plan->types) {
-		if (plan) {
-			free(plan->slots);
-			free(plan->types);
-		}
-		free(plan);
+	return PAWL_OK;
+}
+
+static void
+log_line(void *context, const char *text)
+{
+	pawl_host_log(context, 2, "%s", text);
+}
+
+static void
+tell(struct pawl_host_context *context, const struct pawl_plan *plan, const char *how)
+{
+	struct pawl_target_counters target;
+
+	pawl_host_log(context, 2, "plan '%s' %s: %d steps, %s, %llu kernels compiled, %llu read",
+		plan->program->name, how, plan->program->n_steps, plan->code_info.variant,
+		(unsigned long long)plan->n_kernels_compiled,
+		(unsigned long long)plan->n_kernels_read);
+	pawl_device_counters(context->device, &target);
+	if (target.cache_fault)
+		pawl_host_log(context, 1, "kernels are not kept on disk: %s", target.cache_fault);
+	if (pawl_debug(PAWL_DEBUG_TIME))
+		pawl_plan_time_lines(plan, log_line, context);
+}
+
+/* Takes the plan, also on failure. */
+static struct pawl_host_status *
+wrap(struct pawl_host_context *context, const struct pawl_host_geometry *geometry,
+	struct pawl_plan *held, struct pawl_host_plan **out)
+{
+	struct pawl_host_plan *plan = pawl_host_object_new(PAWL_HOST_PLAN, context, sizeof(*plan));
+	enum pawl_status status;
+	struct pawl_error err;
+
+	if (!plan) {
 		pawl_plan_unref(held);
 		return pawl_host_refuse(PAWL_OUT_OF_MEMORY, "no memory for a plan");
 	}
-	plan->context = context;
 	plan->plan = held;
-	atomic_init(&plan->n_refs, 1);
-	atomic_fetch_add(&context->n_children, 1);
-	list_bindings(plan);
-	*out = plan;
-	return NULL;
+	plan->geometry = *geometry;
+	status = find_kv_slots(plan, &err);
+	if (!status)
+		status = pawl_host_list_bindings(plan, &err);
+	if (status)
+		plan_free(plan);
+	else
+		*out = plan;
+	return pawl_host_status(status, &err);
 }
 
-static void
-log_time(void *arg, const char *text)
+static struct pawl_plan_options
+options_of(const struct pawl_host_context *context, const struct pawl_host_geometry *geometry)
 {
-	pawl_host_log(arg, 2, "%s", text);
+	struct pawl_plan_options options = {.key.precision = context->precision};
+
+	pawl_host_geometry_key(geometry, &options.key);
+	return options;
 }
 
-struct pawl_status_object *
+static struct pawl_host_status *
+make(struct pawl_host_plan *like, struct pawl_host_graph *graph, struct pawl_host_plan **out)
+{
+	struct pawl_host_context *context = graph->object.context;
+	const struct pawl_graph *ir = pawl_host_graph_graph(graph);
+	struct pawl_host_status *failed;
+	struct pawl_host_geometry geometry;
+	struct pawl_plan_options options;
+	const struct pawl_block_source *before;
+	enum pawl_status status;
+	struct pawl_error err;
+	struct pawl_plan *plan;
+
+	if (pawl_host_is_aborted(context))
+		return pawl_host_refuse(PAWL_ENVIRONMENT, "the host asks to give up");
+	pawl_host_geometry_of(ir, &geometry);
+	options = options_of(context, &geometry);
+	before = pawl_host_enter(context);
+	status = like ? pawl_plan_regrow(like->plan, ir, &options, &plan, &err)
+		      : pawl_plan_build(ir, context->device, &options, &plan, &err);
+	pawl_host_leave(before);
+	if (status)
+		return pawl_host_status(status, &err);
+	tell(context, plan, like ? "regrown" : "compiled");
+	failed = wrap(context, &geometry, plan, out);
+	if (!failed)
+		atomic_fetch_add(like ? &context->counts.regrown : &context->counts.plans, 1);
+	return failed;
+}
+
+struct pawl_host_status *
 pawl_host_plan_compile(struct pawl_host_graph *graph, struct pawl_host_plan **out)
 {
-	struct pawl_error err;
-	struct pawl_plan_options options = {0};
-	struct pawl_context *context;
-	struct pawl_graph *parsed;
-	struct pawl_plan *plan;
-	enum pawl_status status;
-	const char *tail = "}\n";
+	if (!pawl_host_is(graph, PAWL_HOST_GRAPH) || !out)
+		return pawl_host_refuse(
+			PAWL_INVALID_ARGUMENT, "plan_compile: no graph or a pointer is NULL");
+	return make(NULL, graph, out);
+}
 
-	if (!graph || !out)
-		return pawl_host_refuse(PAWL_INVALID_ARGUMENT, "plan_compile: a pointer is NULL");
-	context = graph->context;
-	if (graph->is_open) /* there is room: every statement was tried with its brace */
-		memcpy(graph->text + graph->n, tail, strlen(tail));
-	status = pawl_parse(graph->text, graph->n + (graph->is_open ? strlen(tail) : 0), "graph", &parsed,
-		NULL, &err);
-	if (graph->is_open)
-		graph->text[graph->n] = 0;
-	if (status != PAWL_OK)
-		return pawl_host_status(status, &err);
-	options.key.precision = context->precision;
-	status = pawl_plan_build(parsed, context->device, &options, &plan, &err);
-	pawl_graph_free(parsed);
-	if (status != PAWL_OK)
-		return pawl_host_status(status, &err);
-	atomic_fetch_add(&context->optimizes, 1);
-	pawl_host_log(context, 2, "plan '%s': %d steps, %s", plan->program->name, plan->program->n_steps,
-		plan->code_info.variant);
-	if (pawl_debug(PAWL_DEBUG_TIME))
-		pawl_plan_time_lines(plan, log_time, context);
-	return wrap_plan(context, plan, out);
+struct pawl_host_status *
+pawl_host_plan_regrow(
+	struct pawl_host_plan *like, struct pawl_host_graph *graph, struct pawl_host_plan **out)
+{
+	if (!pawl_host_is(like, PAWL_HOST_PLAN) || !pawl_host_is(graph, PAWL_HOST_GRAPH) || !out)
+		return pawl_host_refuse(PAWL_INVALID_ARGUMENT,
+			"plan_regrow: no plan, no graph or a pointer is NULL");
+	if (like->object.context != graph->object.context)
+		return pawl_host_refuse(
+			PAWL_INVALID_ARGUMENT, "plan_regrow: plan and graph are of two contexts");
+	return make(like, graph, out);
 }
 
 void
 pawl_host_plan_retain(struct pawl_host_plan *plan)
 {
-	if (plan)
-		atomic_fetch_add(&plan->n_refs, 1);
+	if (pawl_host_is(plan, PAWL_HOST_PLAN))
+		pawl_host_retain(plan);
 }
 
 void
 pawl_host_plan_release(struct pawl_host_plan *plan)
 {
-	if (!plan || atomic_fetch_sub(&plan->n_refs, 1) != 1)
-		return;
-	pawl_plan_unref(plan->plan);
-	atomic_fetch_sub(&plan->context->n_children, 1);
-	free(plan->slots);
-	free(plan->types);
-	free(plan);
+	if (pawl_host_drop(plan, PAWL_HOST_PLAN))
+		plan_free(plan);
 }
 
-int32_t
-pawl_host_plan_n_bindings(const struct pawl_host_plan *plan)
-{
-	return plan ? plan->n_bindings : 0;
-}
-
-int
-pawl_host_plan_binding(const struct pawl_host_plan *plan, int32_t i, struct pawl_binding_info *out)
-{
-	const struct pawl_slot *slot;
-	struct pawl_binding_info info;
-
-	if (!plan || !out || i < 0 || i >= plan->n_bindings)
-		return 0;
-	slot = &plan->plan->program->slots[plan->slots[i]];
-	info = (struct pawl_binding_info){.struct_size = out->struct_size, .name = slot->name,
-		.role = pawl_slot_role_name(slot->role), .type = plan->types[i], .n_bytes = slot->bytes};
-	memcpy(out, &info, out->struct_size < sizeof(info) ? out->struct_size : sizeof(info));
-	return 1;
-}
-
-struct pawl_status_object *
+struct pawl_host_status *
 pawl_host_plan_to_json(const struct pawl_host_plan *plan, pawl_sink *sink, void *user)
 {
 	struct pawl_error err;
@@ -152,12 +178,63 @@ pawl_host_plan_to_json(const struct pawl_host_plan *plan, pawl_sink *sink, void 
 	char *text;
 	int stopped;
 
-	if (!plan || !sink)
-		return pawl_host_refuse(PAWL_INVALID_ARGUMENT, "plan_to_json: a pointer is NULL");
+	if (!pawl_host_is(plan, PAWL_HOST_PLAN) || !sink)
+		return pawl_host_refuse(PAWL_INVALID_ARGUMENT, "plan_to_json: no plan or no sink");
 	status = pawl_plan_json(plan->plan, &text, &err);
-	if (status != PAWL_OK)
+	if (status)
 		return pawl_host_status(status, &err);
 	stopped = sink(user, text, strlen(text));
 	free(text);
 	return stopped ? pawl_host_refuse(PAWL_ENVIRONMENT, "plan_to_json: the sink refused") : NULL;
+}
+
+static int64_t
+kv_bytes(const struct pawl_host_plan *plan)
+{
+	const struct pawl_program *program = plan->plan->program;
+	int64_t n = 0;
+
+	for (int32_t i = 0; i < program->n_slots; i++)
+		if (program->slots[i].role == PAWL_SLOT_KV)
+			n += program->slots[i].bytes;
+	return n;
+}
+
+struct pawl_host_status *
+pawl_host_plans_forecast(
+	struct pawl_host_plan *const *plans, int64_t n_plans, struct pawl_memory_needs *out)
+{
+	const struct pawl_plan *held[MAX_PLANS];
+	struct pawl_memory_forecast forecast;
+	struct pawl_memory_needs needs;
+	enum pawl_status status;
+	struct pawl_error err;
+
+	if (!plans || !out || n_plans < 1 || n_plans > MAX_PLANS)
+		return pawl_host_refuse(PAWL_INVALID_ARGUMENT,
+			"plans_forecast: a pointer is NULL, or %lld plans", (long long)n_plans);
+	for (int64_t i = 0; i < n_plans; i++) {
+		if (!pawl_host_is(plans[i], PAWL_HOST_PLAN) ||
+			plans[i]->object.context != plans[0]->object.context)
+			return pawl_host_refuse(PAWL_INVALID_ARGUMENT,
+				"plans_forecast: plan %lld is none of the context of the first",
+				(long long)i);
+		held[i] = plans[i]->plan;
+	}
+	status = pawl_forecast_memory(held, (int)n_plans, NULL,
+		plans[0]->object.context->n_threads, &forecast, &err);
+	if (status)
+		return pawl_host_status(status, &err);
+	needs = (struct pawl_memory_needs){
+		.weights = forecast.weights,
+		.read = forecast.mapped,
+		.kv = kv_bytes(plans[0]),
+		.scratch = forecast.scratch,
+		.data = forecast.data,
+		.code = forecast.code,
+	};
+	return pawl_host_write(out, MEMORY_NEEDS_1, &needs, sizeof(needs))
+		       ? NULL
+		       : pawl_host_refuse(PAWL_INVALID_ARGUMENT,
+				 "plans_forecast: struct_size of the needs is wrong");
 }

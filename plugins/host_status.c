@@ -3,7 +3,7 @@
 
 #include "plugins/host_api.h"
 
-struct pawl_status_object {
+struct pawl_host_status {
 	struct pawl_error error;
 };
 
@@ -12,12 +12,12 @@ struct pawl_status_object {
 #include "ir/errors.def"
 
 /* What is left when there is no memory even for a status; never freed. */
-static struct pawl_status_object exhausted = {{PAWL_OUT_OF_MEMORY, "no memory"}};
+static struct pawl_host_status exhausted = {{PAWL_OUT_OF_MEMORY, "no memory"}};
 
-struct pawl_status_object *
+struct pawl_host_status *
 pawl_host_status(enum pawl_status status, const struct pawl_error *err)
 {
-	struct pawl_status_object *object;
+	struct pawl_host_status *object;
 
 	if (status == PAWL_OK)
 		return NULL;
@@ -29,7 +29,7 @@ pawl_host_status(enum pawl_status status, const struct pawl_error *err)
 	return object;
 }
 
-struct pawl_status_object *
+struct pawl_host_status *
 pawl_host_refuse(enum pawl_status status, const char *format, ...)
 {
 	struct pawl_error err;
@@ -42,26 +42,26 @@ pawl_host_refuse(enum pawl_status status, const char *format, ...)
 }
 
 enum pawl_status_code
-pawl_host_status_code(const struct pawl_status_object *status)
+pawl_host_status_code(const struct pawl_host_status *status)
 {
 	return status ? (enum pawl_status_code)status->error.status : PAWL_CODE_OK;
 }
 
 const char *
-pawl_host_status_message(const struct pawl_status_object *status)
+pawl_host_status_message(const struct pawl_host_status *status)
 {
 	return status ? status->error.text : "ok";
 }
 
 void
-pawl_host_status_free(struct pawl_status_object *status)
+pawl_host_status_free(struct pawl_host_status *status)
 {
 	if (status != &exhausted)
 		free(status);
 }
 
 void
-pawl_host_log(const struct pawl_context *context, int level, const char *format, ...)
+pawl_host_log(const struct pawl_host_context *context, int level, const char *format, ...)
 {
 	char text[512];
 	va_list args;

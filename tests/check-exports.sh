@@ -20,7 +20,7 @@ core='libcjson\.so\.[0-9]+|libpcre2-8\.so\.[0-9]+'
 host='pawl_get_api pawl_negotiate pawl_version'
 plugins=$top_builddir/plugins/.libs
 object "$top_builddir/.libs/libpawl.so" "$host" "$core"
-object "$plugins/pawl_plugin.so" "$host" "$core"
+object "$plugins/pawl_plugin.so" 'pawl_get_api pawl_negotiate' "$core"
 for file in "$plugins"/target_*.so; do
   object "$file" pawl_target_query "$core"
 done

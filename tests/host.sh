@@ -1,6 +1,7 @@
 #!/bin/sh
-# A host that opens pawl_plugin.so decodes the tokens that the interpreter decodes, on every target that
-# was built, optimizing once; and it gets a clear error and status 1 where it must.
+# Hosts that open pawl_plugin.so, in C and in Python: the tokens that the interpreter decodes, on every
+# target that was built, optimizing once; clear errors and status 1 where they must; and a host that traps
+# what must not happen at its border, a hundred times, and beside LLVMs of other versions.
 plugin=$top_builddir/plugins/.libs/pawl_plugin.so
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
@@ -17,29 +18,73 @@ check() { # NAME COMMAND...: counts whether the command succeeds
   fi
 }
 
-"$top_builddir/tests/toy-decode" >"$dir/wanted" || exit 99
-test "$(wc -w <"$dir/wanted")" = 16 || exit 99
-for target in ref cpu; do
-  if [ $target = cpu ] && [ ! -f "$top_builddir/plugins/.libs/cpu_compiler.so" ]; then
-    echo "skipped: host on cpu: built without LLVM"
-    skipped=$((skipped + 1))
-    continue
-  fi
-  "$top_builddir/examples/host" "$plugin" $target "$dir/$target.json" >"$dir/$target" 2>&1
-  head -n 1 "$dir/$target" >"$dir/tokens"
-  check "tokens on $target" cmp "$dir/wanted" "$dir/tokens"
-  check "one optimize on $target" grep -q '^1 optimizes, 16 runs, ' "$dir/$target"
-  check "plan of $target" grep -q '"graph_hash"' "$dir/$target.json"
-done
-
-refused() { # MESSAGE ARGUMENT...: status 1 and that message
-  message=$1
-  shift
-  "$top_builddir/examples/host" "$@" >/dev/null 2>"$dir/err"
-  test $? = 1 && test "$(wc -l <"$dir/err")" = 1 && grep -q "$message" "$dir/err"
+skip() { # WHAT: counts what is not tested
+  skipped=$((skipped + 1))
+  echo "skipped: $1"
 }
-check "no such target" refused 'no target_nowhere.so' "$plugin" nowhere
-check "no such module" refused 'cannot open shared object' "$dir/none.so"
+
+targets=ref
+if [ -f "$top_builddir/plugins/.libs/cpu_compiler.so" ]; then
+  targets="$targets cpu"
+else
+  skip 'hosts on cpu: built without LLVM'
+fi
+
+host_c() {
+  "$top_builddir/examples/host" "$plugin" "$@"
+}
+host_py() {
+  python3 "$top_srcdir/examples/host.py" "$plugin" "$@"
+}
+hosts=host_c
+if command -v python3 >/dev/null; then
+  hosts="$hosts host_py"
+else
+  skip 'the host in Python: no python3'
+fi
+
+"$top_builddir/tests/toy-decode" >"$dir/wanted" || exit 99
+test "$(wc -w <"$dir/wanted")" = 32 || exit 99
+stale='refused: session_use_cache: stale: max_seq_len is 32, 64 is asked for'
+for host in $hosts; do
+  for target in $targets; do
+    $host $target >"$dir/out" 2>&1
+    head -n 2 "$dir/out" >"$dir/tokens"
+    check "tokens of $host on $target" cmp "$dir/wanted" "$dir/tokens"
+    check "refusal of $host on $target" grep -q "^$stale" "$dir/out"
+    check "counters of $host on $target" grep -q \
+      '^plans.compiled 1, plans.regrown 1, .*runs 32, positions 32, .*cache.rebound 32, cache.stale 1' \
+      "$dir/out"
+  done
+  $host nowhere >/dev/null 2>"$dir/err"
+  check "$host says that there is no target" test $? = 1
+  check "$host says so in a line" test "$(wc -l <"$dir/err")" = 1
+  check "$host names the module" grep -q 'no target_nowhere.so' "$dir/err"
+done
+host_c ref "$dir/plan.json" >/dev/null
+check 'the plan is dumped' grep -q '"graph_hash"' "$dir/plan.json"
+"$top_builddir/examples/host" "$dir/none.so" >/dev/null 2>"$dir/err"
+check 'no such module' test $? = 1
+check 'the reason of the system' grep -q 'cannot open shared object' "$dir/err"
+
+border() { # ROUNDS TARGET [LLVM]: the host that traps; says what it saw
+  (cd "$dir" && LD_PRELOAD=${3:-} "$top_builddir/tests/host-border" "$plugin" "$2" "$1" 3>&1)
+}
+check 'a hundred loads, runs and unloads' border 100 ref
+
+ours=$($READELF -d "$top_builddir/plugins/.libs/cpu_compiler.so" 2>/dev/null |
+  sed -n 's/.*(NEEDED).*\[\(libLLVM[^]]*\)\]/\1/p')
+others=0
+for llvm in /usr/lib/llvm-*/lib/libLLVM.so; do
+  test -n "$ours" && test -f "$llvm" || continue
+  name=$($READELF -d "$llvm" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
+  test "$name" != "$ours" || continue
+  others=$((others + 1))
+  border 2 cpu "$llvm" >"$dir/border" 2>&1
+  check "beside $name" test $? = 0
+  check "$name was there" grep -q 'LLVM of its own: yes' "$dir/border"
+done
+test $others -gt 0 || skip 'a host with an LLVM of another version: none is installed, or built without'
 
 echo "$passed passed, $failed failed, $skipped skipped"
 test $failed = 0

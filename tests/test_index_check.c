@@ -2,13 +2,12 @@
  * Ids, starts and row lists out of range, on both targets: what is known before a run is refused
  * before it and changes no cache, what the plan computes gives NaN.
  */
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pawl/plugin.h"
+#include "tests/host_fixture.h"
 #include "tests/suites.h"
 
 static const char *const targets[] = {"ref", "cpu"};
@@ -22,9 +21,10 @@ struct given {
 };
 
 static const struct pawl_api *api;
-static struct pawl_context *context;
+static struct pawl_host_context *context;
 static struct pawl_host_plan *plan;
-static struct pawl_instance *instance;
+static struct pawl_host_weights *weights;
+static struct pawl_host_session *session;
 static float table[8] = {0, 1, 10, 11, 20, 21, 30, 31}; /* f32[4, 2] */
 static float rows[4] = {1, 2, 3, 4};
 static _Alignas(64) float cache[KV_FLOATS];
@@ -34,71 +34,88 @@ static _Alignas(64) int32_t kv_ids[16];
 static void
 begin(void)
 {
-	const struct pawl_api *(*get_api)(uint32_t version);
-	char path[4200];
-	void *module;
-
-	snprintf(path, sizeof(path), "%s/pawl_plugin.so", getenv("PAWL_PLUGIN_PATH"));
-	module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	ck_assert_msg(module != NULL, "%s", dlerror());
-	*(void **)&get_api = dlsym(module, "pawl_get_api");
-	api = get_api(PAWL_ABI_VERSION);
+	api = pawl_test_host_api();
 }
 
 static void
-expect(struct pawl_status_object *status, enum pawl_status_code code, const char *text)
+expect(struct pawl_host_status *status, enum pawl_status_code code, const char *text)
 {
-	if (code == PAWL_CODE_OK) {
-		ck_assert_msg(!status, "%s", status ? api->status_message(status) : "");
-		return;
-	}
-	ck_assert_msg(status != NULL, "not refused: %s", text);
-	ck_assert_msg(api->status_code(status) == code && strstr(api->status_message(status), text),
-		"%s, wanted %s", api->status_message(status), text);
-	api->status_free(status);
+	if (code == PAWL_CODE_OK)
+		pawl_test_host_ok(status, text);
+	else
+		pawl_test_host_refused(status, code, text);
 }
 
 /* A plan of the body for a target; code and text are what making it ends in. */
 static void
 make(const char *target, const char *body, enum pawl_status_code code, const char *text)
 {
-	struct pawl_context_options options = {sizeof(options), target, 2, 16};
 	struct pawl_host_graph *graph;
 	char all[2048];
 
 	snprintf(all, sizeof(all), "pawl 1\ngraph @g stage values {\n%s}\n", body);
-	expect(api->context_create(NULL, &options, &context), PAWL_CODE_OK, "");
-	expect(api->graph_from_text(context, all, strlen(all), &graph), PAWL_CODE_OK, "");
+	context = pawl_test_host_context(target, 2, NULL);
+	PAWL_HOST_OK(api->graph_from_text(context, all, strlen(all), &graph));
 	plan = NULL;
-	instance = NULL;
+	weights = NULL;
+	session = NULL;
 	expect(api->plan_compile(graph, &plan), code, text);
-	if (plan)
-		expect(api->instance_create(plan, &instance), PAWL_CODE_OK, "");
-	api->graph_destroy(graph);
+	api->graph_release(graph);
 }
 
 static void
 drop(void)
 {
-	api->instance_destroy(instance);
-	if (plan)
-		api->plan_release(plan);
-	expect(api->context_destroy(context), PAWL_CODE_OK, "");
+	api->session_release(session);
+	api->weights_release(weights);
+	api->plan_release(plan);
+	api->context_release(context);
+}
+
+/* A session of the weights that are given, anew when they are. */
+static void
+begin_session(const struct given *given)
+{
+	struct pawl_binding binding = {.struct_size = sizeof(binding)};
+
+	api->session_release(session);
+	api->weights_release(weights);
+	PAWL_HOST_OK(api->weights_create(context, NULL, &weights));
+	for (; given->name; given++) {
+		int64_t i = api->plan_find(plan, PAWL_BINDING_WEIGHT, given->name);
+
+		if (i >= 0 && api->plan_binding(plan, i, &binding))
+			PAWL_HOST_OK(api->weights_add(weights, given->name, binding.type,
+				given->bytes, given->n_bytes));
+	}
+	PAWL_HOST_OK(api->session_create(plan, weights, &session));
+}
+
+static bool
+has_weight(const struct given *given)
+{
+	for (; given->name; given++)
+		if (api->plan_find(plan, PAWL_BINDING_WEIGHT, given->name) >= 0)
+			return true;
+	return false;
 }
 
 static void
 give(const struct given *given)
 {
-	struct pawl_status_object *status;
-
+	if (!session || has_weight(given))
+		begin_session(given);
 	for (; given->name; given++) {
-		status = api->instance_bind(instance, given->name, given->bytes, given->n_bytes);
-		if (status) {
-			api->status_free(status);
-			status = api->instance_set_data(
-				instance, given->name, given->bytes, given->n_bytes);
-		}
-		expect(status, PAWL_CODE_OK, "");
+		int64_t kv = api->plan_find(plan, PAWL_BINDING_KV, given->name);
+		int64_t data = api->plan_find(plan, PAWL_BINDING_DATA, given->name);
+
+		if (kv >= 0)
+			PAWL_HOST_OK(api->session_bind(session, kv, given->bytes, given->n_bytes));
+		else if (data >= 0)
+			PAWL_HOST_OK(api->session_set(session, data, given->bytes, given->n_bytes));
+		else
+			ck_assert_int_ge(
+				api->plan_find(plan, PAWL_BINDING_WEIGHT, given->name), 0);
 	}
 }
 
@@ -108,7 +125,7 @@ output(int32_t i)
 	const void *bytes;
 	size_t n;
 
-	expect(api->instance_output(instance, i, &bytes, &n), PAWL_CODE_OK, "");
+	PAWL_HOST_OK(api->session_output(session, i, &bytes, &n));
 	return bytes;
 }
 
@@ -119,7 +136,7 @@ refused(const struct given *given, enum pawl_status_code code, const char *text)
 	for (int i = 0; i < KV_FLOATS; i++)
 		cache[i] = (float)-i;
 	give(given);
-	expect(api->instance_run(instance), code, text);
+	expect(api->session_run(session, 0), code, text);
 	for (int i = 0; i < KV_FLOATS; i++)
 		ck_assert_float_eq(cache[i], (float)-i);
 }
@@ -128,7 +145,7 @@ static void
 runs(const struct given *given)
 {
 	give(given);
-	expect(api->instance_run(instance), PAWL_CODE_OK, "");
+	expect(api->session_run(session, 0), PAWL_CODE_OK, "");
 }
 
 #define GIVEN(...) ((const struct given[]){__VA_ARGS__, {NULL, NULL, 0}})
@@ -212,10 +229,10 @@ START_TEST(stored_ids_are_refused_before_anything_is_written)
 		refused(GIVEN(IT("t", table), IT("c", cache), IT("r", rows), {"ids", kv_ids, 12}),
 			PAWL_CODE_INVALID_ARGUMENT, "y: ids[1] is 4, outside 0 to 3");
 		kv_ids[1] = -1;
-		refused(GIVEN(IT("r", rows), {"ids", kv_ids, 12}), PAWL_CODE_INVALID_ARGUMENT,
-			"y: ids[1] is -1");
+		refused(GIVEN(IT("t", table), IT("c", cache), IT("r", rows), {"ids", kv_ids, 12}),
+			PAWL_CODE_INVALID_ARGUMENT, "y: ids[1] is -1");
 		kv_ids[1] = 3;
-		runs(GIVEN(IT("r", rows), {"ids", kv_ids, 12}));
+		runs(GIVEN(IT("t", table), IT("c", cache), IT("r", rows), {"ids", kv_ids, 12}));
 		ck_assert_float_eq(cache[4], 1);
 		ck_assert_float_eq(output(1)[2], 30);
 		drop();
@@ -319,10 +336,10 @@ START_TEST(stored_starts_are_checked)
 		refused(GIVEN(IT("c", cache), IT("r", rows), {"a", kv_numbers, 8}), PAWL_CODE_CAPACITY,
 			"a is 7: 2 more would go beyond the capacity of 8");
 		kv_numbers[0] = -1;
-		refused(GIVEN(IT("r", rows), {"a", kv_numbers, 8}), PAWL_CODE_INVALID_ARGUMENT,
-			"a is -1");
+		refused(GIVEN(IT("c", cache), IT("r", rows), {"a", kv_numbers, 8}),
+			PAWL_CODE_INVALID_ARGUMENT, "a is -1");
 		kv_numbers[0] = 6;
-		runs(GIVEN(IT("r", rows), {"a", kv_numbers, 8}));
+		runs(GIVEN(IT("c", cache), IT("r", rows), {"a", kv_numbers, 8}));
 		ck_assert_float_eq(cache[15], 4);
 		drop();
 	}

@@ -1,27 +1,42 @@
 /*
  * The C ABI between Pawl and a host executor.
  *
- * A host opens the module (pawl_plugin.so) or links libpawl, calls pawl_negotiate and pawl_get_api,
- * and uses the table from then on.  Nothing of Pawl aborts, exits, prints or unwinds across this
- * border.
+ * A host opens the module (pawl_plugin.so) or links libpawl, negotiates a version, and uses the
+ * table from then on.  docs/hosts.md shows how, examples/host.c and examples/host.py are whole hosts.
  *
  *	uint32_t version = PAWL_ABI_VERSION;
  *	if (!pawl_negotiate(&version))  ...  the library is older than this header's oldest
  *	const struct pawl_api *api = pawl_get_api(version);
  *
- * Versions: tables and structs are append-only and start with their size in bytes.  Each side fills in
- * the size it knows; the other reads only fields inside of it.  A struct smaller than in version 1
- * is PAWL_CODE_INVALID_ARGUMENT.
+ * A graph is optimized and compiled once into a plan.  A session runs a plan on weights and caches.
+ * A token is then: new bytes for a few data consts, new values of symbols, one run.
  *
- * Errors: a fallible function returns NULL for success, otherwise a status object that the caller
- * frees with status_free.  Its outcomes are of three kinds: ok, declined (PAWL_CODE_UNSUPPORTED, with
- * the reason), and error.  A function that fails has changed nothing.
+ * Border: nothing of Pawl aborts, exits, prints or unwinds across it.  What the host gives as callbacks
+ * must not unwind into Pawl, and must not call Pawl unless it says so.
  *
- * Ownership: whoever creates an object destroys it; contexts outlive what was made in them.  Strings
- * and arrays are borrowed for the call unless stated.  NULL may be destroyed.
+ * Versions: structs and the table are append-only and start with their size in bytes, a multiple of 8
+ * as all their members are 8 bytes wide.  Each side fills in the size it knows; the other reads and
+ * writes only inside of it and takes what lies beyond for 0.  A size below that of version 1, or one
+ * that is no multiple of 8, is PAWL_CODE_INVALID_ARGUMENT.
  *
- * Threads: api, context and plan may be used by many threads at once.  A graph or an instance belongs
- * to one thread at a time.
+ * Errors: a fallible function returns NULL for success, otherwise a status that the caller frees with
+ * status_free.  Its outcomes are of three kinds: ok; declined, which is PAWL_CODE_UNSUPPORTED or
+ * PAWL_CODE_STALE, with the reason; error.  A function that fails has changed nothing and leaves its
+ * outputs alone, unless it says otherwise.
+ *
+ * Handles: whoever creates one releases it, in any order: each keeps alive what it was made from.
+ * Release takes NULL and cannot fail.  A handle of another kind or NULL where one is wanted is
+ * PAWL_CODE_INVALID_ARGUMENT; one that was released is the host's mistake.
+ *
+ * Borrowing: strings and arrays are read during the call and not kept, unless a function says "lent":
+ * then the memory must stay, and stay as it is but for what Pawl writes, until the stated end.
+ *
+ * Threads: table, context, plan, weights and status may be used by many threads at once.  A graph, a
+ * cache or a session belongs to one thread at a time; a cache and the session that uses it to the same.
+ * Callbacks come on the calling thread, but for those of pawl_services and pawl_weight_options.
+ *
+ * Units: sizes in bytes, times in nanoseconds, positions and lengths in tokens.  Types are text,
+ * "f16[1, 3, 256, 64]"; the first axis is the slowest; docs/text-form.md has the grammar.
  */
 #ifndef PAWL_PLUGIN_H
 #define PAWL_PLUGIN_H
@@ -40,153 +55,367 @@ extern "C" {
 #define PAWL_API __attribute__((visibility("default")))
 #endif
 
-/* Numbers are fixed for good; names through status_code_name. */
+/* Numbers are fixed for good. */
 enum pawl_status_code {
 	PAWL_CODE_OK = 0,
 	PAWL_CODE_INVALID_ARGUMENT = 1,
-	PAWL_CODE_INVALID_FILE = 2,
+	PAWL_CODE_INVALID_FILE = 2, /* a snapshot */
 	PAWL_CODE_INVALID_TEXT = 3,
 	PAWL_CODE_INVALID_GRAPH = 4,
-	PAWL_CODE_UNSUPPORTED = 5, /* declined */
+	PAWL_CODE_UNSUPPORTED = 5, /* declined: nothing here can do it */
 	PAWL_CODE_OUT_OF_MEMORY = 6,
-	PAWL_CODE_ENVIRONMENT = 7,
-	PAWL_CODE_CAPACITY = 8,
-	PAWL_CODE_SYMBOL = 9,
-	PAWL_CODE_STALE = 10,
-	PAWL_CODE_INTERNAL = 11
+	PAWL_CODE_ENVIRONMENT = 7, /* the machine, a module or a callback of the host refused */
+	PAWL_CODE_CAPACITY = 8,    /* a cache is full, an index out of range */
+	PAWL_CODE_SYMBOL = 9,      /* unbound, bound to two values, out of range */
+	PAWL_CODE_STALE = 10,      /* declined: a plan does not fit what it is asked to serve */
+	PAWL_CODE_INTERNAL = 11    /* a bug in Pawl */
 };
 
-struct pawl_status_object;
-struct pawl_context;
+struct pawl_host_status;
+struct pawl_host_context;
 struct pawl_host_graph;
 struct pawl_host_plan;
-struct pawl_instance;
+struct pawl_host_weights;
+struct pawl_host_cache;
+struct pawl_host_session;
 
-/* What the host lends; copied by context_create.  Members may be NULL. */
-struct pawl_host_services {
+/* Receives text or bytes piece by piece; returns 0 to go on, else the call ends (PAWL_CODE_ENVIRONMENT). */
+typedef int pawl_sink(void *user, const void *bytes, size_t n);
+
+/*
+ * What the host lends; copied by context_create, and called until the last handle made in the context
+ * is released.  Any member may be NULL.
+ */
+struct pawl_services {
 	size_t struct_size;
-	/* level: 0 error, 1 warning, 2 information.  May be called from any thread. */
-	void (*log)(void *user, int level, const char *message);
 	void *user;
+	/* level: 0 error, 1 warning, 2 information.  A line without its end.  Any thread. */
+	void (*log)(void *user, int level, const char *message);
+	/*
+	 * Memory of caches, packed weights, scratch and data; not of the small objects that describe
+	 * them, nor of code.  n_bytes is a multiple of alignment, a power of two; need not be zeroed;
+	 * NULL: there is none (PAWL_CODE_OUT_OF_MEMORY).  Both or none.  Any thread.
+	 */
+	void *(*alloc)(void *user, size_t n_bytes, size_t alignment);
+	void (*free)(void *user, void *bytes, size_t n_bytes);
+	/*
+	 * Threads for runs and packing, in place of Pawl's own.  Calls part(arg, i) once for each i below
+	 * n, all at the same time, since they wait for each other; returns 0 when all have returned,
+	 * anything else when none was called (the caller then works alone).  Called on the thread of
+	 * session_create and session_run, never by two at a time for one session.  context_create
+	 * tries it and fails where the parts do not all run at once.
+	 */
+	int (*parallel_for)(
+		void *user, int64_t n, void (*part)(void *arg, int64_t i), void *arg);
+	/*
+	 * Asked now and then on the calling thread of plan_compile and session_run whether to give up:
+	 * non-zero ends the call with PAWL_CODE_ENVIRONMENT.
+	 */
+	int (*is_aborted)(void *user);
 };
 
 struct pawl_context_options {
 	size_t struct_size;
-	const char *target;      /* "cpu" or "ref"; NULL: "cpu".  Its module is looked for
-	                            in PAWL_PLUGIN_PATH, then beside this one */
-	int32_t n_threads;       /* of each instance's team; 0: what affinity and quota allow */
-	int32_t activations;     /* 16 or 8 bits of quantized matmuls' inputs; 0: 16 */
+	/* "cpu", "ref" or another; NULL: "cpu".  Its module is looked for in the folders of
+	 * PAWL_PLUGIN_PATH, beside this one, then where modules are installed. */
+	const char *target;
+	int64_t n_threads;       /* of a session; 0: what affinity and quota allow */
+	int64_t activation_bits; /* of the inputs of quantized matmuls, 16 or 8; 0: 16 */
 };
 
-/* A named value that an instance can be given or asked for. */
-struct pawl_binding_info {
-	size_t struct_size;
-	const char *name;  /* of the const; belongs to the plan */
-	const char *role;  /* "weight", "kv", "data" */
-	const char *type;  /* text form, "f16[1, 3, 256, 64]@k16"; belongs to the plan */
-	int64_t n_bytes;   /* at the largest extents */
+/* Numbers are fixed for good. */
+enum pawl_binding_role {
+	PAWL_BINDING_WEIGHT = 0, /* of the plan's weights */
+	PAWL_BINDING_KV = 1,     /* state: session_bind, or the session's cache */
+	PAWL_BINDING_DATA = 2,   /* session_set, for each run */
+	PAWL_BINDING_SYMBOL = 3, /* session_set_symbol, for each run */
+	PAWL_BINDING_OUTPUT = 4  /* session_output */
 };
 
-/* Receives text piece by piece; returns 0 to go on, anything else to stop (PAWL_CODE_ENVIRONMENT). */
-typedef int pawl_sink(void *user, const char *bytes, size_t n);
-
-/* Counters since the context was made. */
-struct pawl_api_counters {
+/* Something of a plan that a host gives or gets; strings live as long as the plan. */
+struct pawl_binding {
 	size_t struct_size;
-	uint64_t optimizes;       /* graphs optimized into plans */
-	uint64_t kernel_compiles; /* kernels generated */
-	uint64_t runs;            /* instance_run that succeeded */
-	uint64_t bytes_bound;     /* copied by instance_set_data */
+	const char *name; /* of the const, the symbol, or the node that is an output */
+	int64_t role;     /* enum pawl_binding_role */
+	const char *type; /* as the host sees it, symbols at their largest; of a symbol "" */
+	int64_t n_bytes;  /* of a value of that type; of a symbol 0 */
+	int64_t min, max, multiple; /* of a symbol, else 0 */
+};
+
+/* One node of a host's graph, for graph_from_host; lent until the next is asked for. */
+struct pawl_host_node {
+	size_t struct_size;
+	const char *name, *op;
+	const char *const *inputs; /* names of earlier nodes */
+	int64_t n_inputs;
+	const char *attrs; /* as of graph_add */
+	const char *type;
+	int64_t is_output;
+};
+
+struct pawl_memory_needs {
+	size_t struct_size;
+	int64_t weights; /* packed and copied by Pawl, once for all sessions of the weights */
+	int64_t read;    /* weights that are read where the host has them */
+	int64_t kv;
+	int64_t scratch; /* of one session of each plan: temporaries, outputs, memory of threads */
+	int64_t data;    /* of the same: data consts and literals */
+	int64_t code;    /* of all plans of the target so far */
+};
+
+/* A value and what it counts, "rebuilds.stale"; the names are for the life of the process. */
+struct pawl_counter {
+	size_t struct_size;
+	const char *name;
+	uint64_t value;
+};
+
+struct pawl_weight_options {
+	size_t struct_size;
+	/*
+	 * NULL, or told of bytes of a lent weight that were copied and will hardly be read again, so that
+	 * their pages may go; they must still be there when read.  Any thread.
+	 */
+	void (*unneeded)(void *user, const void *bytes, size_t n);
+	void *user;
+};
+
+struct pawl_cache_options {
+	size_t struct_size;
+	/*
+	 * NULL: the memory is Pawl's.  Else asked for the memory of each kv const: n_bytes, aligned to
+	 * 64 bytes, apart from all others; lent until returned.  NULL ends the call with
+	 * PAWL_CODE_OUT_OF_MEMORY.
+	 */
+	void *(*memory)(void *user, const char *name, size_t n_bytes);
+	/* NULL, or told of memory that is no longer used; also when cache_create fails. */
+	void (*returned)(void *user, void *bytes);
+	void *user; /* of both */
+};
+
+/* Numbers are fixed for good. */
+enum pawl_cache_verdict {
+	PAWL_CACHE_KEPT = 0,    /* the session used this very memory already */
+	PAWL_CACHE_REBOUND = 1, /* the session moved to it */
+	PAWL_CACHE_STALE = 2,   /* the plan is for another geometry: field, held, asked */
+	PAWL_CACHE_REFUSED = 3  /* its memory cannot take the place of the plan's: reason, name */
+};
+
+/* Why a session does or does not use a cache; strings are for the life of the process but for name. */
+struct pawl_cache_report {
+	size_t struct_size;
+	int64_t verdict;    /* enum pawl_cache_verdict */
+	const char *field;  /* STALE: "max_seq_len", "cache_dtype", ...; else "none" */
+	uint64_t held, asked; /* STALE: its values */
+	const char *reason; /* REFUSED: "shared", "shape differs", "aliased", ...; else "none" */
+	const char *name;   /* REFUSED: of the kv const, lives as long as the plan; else NULL */
 };
 
 struct pawl_api {
 	size_t struct_size;
-	uint32_t abi_version;
+	uint64_t abi_version;
 	const char *build_id;
 
-	/* Valid until status_free. */
-	enum pawl_status_code (*status_code)(const struct pawl_status_object *status);
-	const char *(*status_message)(const struct pawl_status_object *status);
-	void (*status_free)(struct pawl_status_object *status);
+	/* --- status: a message is one line; both live until status_free.  NULL is "ok". --- */
 
-	/* options and services may be NULL. */
-	struct pawl_status_object *(*context_create)(const struct pawl_host_services *services,
-		const struct pawl_context_options *options, struct pawl_context **out);
-	/* PAWL_CODE_INVALID_ARGUMENT, and nothing happens, while graphs, plans or instances live. */
-	struct pawl_status_object *(*context_destroy)(struct pawl_context *context);
-	void (*context_counters)(struct pawl_context *context, struct pawl_api_counters *out);
+	enum pawl_status_code (*status_code)(const struct pawl_host_status *status);
+	const char *(*status_message)(const struct pawl_host_status *status);
+	void (*status_free)(struct pawl_host_status *status);
 
+	/* --- context: a target, and the services of the host --- */
+
+	/* services and options may be NULL. */
+	struct pawl_host_status *(*context_create)(const struct pawl_services *services,
+		const struct pawl_context_options *options, struct pawl_host_context **out);
+	void (*context_release)(struct pawl_host_context *context);
 	/*
-	 * A graph from its text form (grammar: docs/text-form.md), n bytes.  The message of
-	 * PAWL_CODE_INVALID_TEXT names line and column.
+	 * What this library can do, as JSON (docs/hosts.md): targets and why one is not there, the
+	 * variant of kernels, CPU features, element types, ops.
 	 */
-	struct pawl_status_object *(*graph_from_text)(struct pawl_context *context, const char *text,
-		size_t n, struct pawl_host_graph **out);
-	/* An empty graph for graph_add. */
-	struct pawl_status_object *(*graph_create)(
-		struct pawl_context *context, const char *name, struct pawl_host_graph **out);
+	struct pawl_host_status *(*context_describe)(
+		struct pawl_host_context *context, pawl_sink *sink, void *user);
+	/* Counter i of all that happened in the context; 0, and *out left alone, when i is out of range. */
+	int (*context_counter)(
+		struct pawl_host_context *context, int64_t i, struct pawl_counter *out);
+
+	/* --- graph: made from text, node by node, or from the host's own --- */
+
+	/* n bytes of text.  The message of PAWL_CODE_INVALID_TEXT names line and column. */
+	struct pawl_host_status *(*graph_from_text)(struct pawl_host_context *context,
+		const char *text, size_t n, struct pawl_host_graph **out);
+	/* Empty, for the calls below.  Names are [A-Za-z_][A-Za-z0-9_.]* of up to 255 characters. */
+	struct pawl_host_status *(*graph_create)(struct pawl_host_context *context,
+		const char *name, struct pawl_host_graph **out);
 	/* Declares a symbol: min <= value <= max, a multiple of `multiple`. */
-	struct pawl_status_object *(*graph_symbol)(struct pawl_host_graph *graph, const char *name,
+	struct pawl_host_status *(*graph_symbol)(struct pawl_host_graph *graph, const char *name,
 		int64_t min, int64_t max, int64_t multiple);
 	/*
-	 * Appends one node.  name: of the result, unique, [A-Za-z_][A-Za-z0-9_.]*.  inputs: n_inputs
-	 * names of earlier results.  attrs: "{eps = 1e-05}" or NULL.  type: of the result, as in the
-	 * text form; it is checked against what the op infers.
+	 * Appends one node.  name: of the result, unique.  inputs: n_inputs names of earlier results.
+	 * attrs: "{eps = 1e-05}" or NULL.  type: of the result; it is checked against what the op
+	 * infers.  Consts are nodes too: op "const", attrs NULL, "{role = data}" or "{role = kv}".
 	 */
-	struct pawl_status_object *(*graph_add)(struct pawl_host_graph *graph, const char *name,
-		const char *op, const char *const *inputs, int32_t n_inputs, const char *attrs,
+	struct pawl_host_status *(*graph_add)(struct pawl_host_graph *graph, const char *name,
+		const char *op, const char *const *inputs, int64_t n_inputs, const char *attrs,
 		const char *type);
-	struct pawl_status_object *(*graph_output)(struct pawl_host_graph *graph, const char *name);
-	void (*graph_destroy)(struct pawl_host_graph *graph);
+	struct pawl_host_status *(*graph_output)(struct pawl_host_graph *graph, const char *name);
+	/*
+	 * Appends the nodes that `node` hands over: called with i = 0, 1, ... it fills *out, whose
+	 * struct_size is Pawl's, and returns 1; 0: there are no more; negative: the host failed
+	 * (PAWL_CODE_ENVIRONMENT).  A failure leaves the nodes before it in the graph.
+	 */
+	struct pawl_host_status *(*graph_add_all)(struct pawl_host_graph *graph,
+		int (*node)(void *user, int64_t i, struct pawl_host_node *out), void *user);
+	/* The graph in text form. */
+	struct pawl_host_status *(*graph_to_text)(
+		const struct pawl_host_graph *graph, pawl_sink *sink, void *user);
+	void (*graph_release)(struct pawl_host_graph *graph);
 
-	/* Optimizes and compiles, once.  The graph is not changed and may be destroyed. */
-	struct pawl_status_object *(*plan_compile)(
+	/* --- plan: immutable, shareable --- */
+
+	/*
+	 * Optimizes and compiles: the expensive call, once.  The graph stays as it is.
+	 * PAWL_CODE_UNSUPPORTED names the step and the op that the target cannot do.
+	 */
+	struct pawl_host_status *(*plan_compile)(
+		struct pawl_host_graph *graph, struct pawl_host_plan **out);
+	/*
+	 * A plan for a graph that differs from that of `like` in the capacity of its caches only, from the
+	 * code of `like`: nothing is optimized or compiled.  PAWL_CODE_UNSUPPORTED where it differs in
+	 * more; compile it.
+	 */
+	struct pawl_host_status *(*plan_regrow)(struct pawl_host_plan *like,
 		struct pawl_host_graph *graph, struct pawl_host_plan **out);
 	void (*plan_retain)(struct pawl_host_plan *plan);
 	void (*plan_release)(struct pawl_host_plan *plan);
-	int32_t (*plan_n_bindings)(const struct pawl_host_plan *plan);
-	/* False (0) when i is out of range. */
-	int (*plan_binding)(const struct pawl_host_plan *plan, int32_t i, struct pawl_binding_info *out);
-	/* The plan as JSON (docs/plan-schema.json); the same plan gives the same bytes. */
-	struct pawl_status_object *(*plan_to_json)(
-		const struct pawl_host_plan *plan, pawl_sink *sink, void *user);
-
-	/* Run state of a plan: pointer table, scratch memory, worker team.  References the plan. */
-	struct pawl_status_object *(*instance_create)(
-		struct pawl_host_plan *plan, struct pawl_instance **out);
-	void (*instance_destroy)(struct pawl_instance *instance);
 	/*
-	 * Lends memory to a weight or kv const: n_bytes must be its size, the pointer aligned to the
-	 * element (weights: 4, kv: 64 bytes).  Borrowed until bound anew or the instance is
-	 * destroyed.  Weights may be copied into another layout now: changing them later needs a new
-	 * bind.  Rebinding a kv is cheap and allocates nothing that stays.  The memory of two kv
-	 * consts, or of a kv and a weight that is read where it lies, may overlap until the next run, which
-	 * refuses it; a weight that was packed is read no more.
+	 * Binding i = 0, 1, ...; 0, and *out left alone, when i is out of range.  First the outputs in
+	 * their order, so that output i is binding i.  What the passes have removed is not there.
 	 */
-	struct pawl_status_object *(*instance_bind)(
-		struct pawl_instance *instance, const char *name, void *bytes, size_t n_bytes);
-	/* New bytes for a data const: borrowed until the next run, which copies them. */
-	struct pawl_status_object *(*instance_set_data)(
-		struct pawl_instance *instance, const char *name, const void *bytes, size_t n_bytes);
+	int (*plan_binding)(
+		const struct pawl_host_plan *plan, int64_t i, struct pawl_binding *out);
+	/* The first binding of that name and role, -1 when there is none. */
+	int64_t (*plan_find)(
+		const struct pawl_host_plan *plan, int64_t role, const char *name);
+	/* The plan as JSON (docs/plan-schema.json); the same plan gives the same bytes. */
+	struct pawl_host_status *(*plan_to_json)(
+		const struct pawl_host_plan *plan, pawl_sink *sink, void *user);
+	/* What sessions of these plans over one set of weights and one cache will take. */
+	struct pawl_host_status *(*plans_forecast)(struct pawl_host_plan *const *plans,
+		int64_t n_plans, struct pawl_memory_needs *out);
+
+	/* --- weights: the host's, lent; packed once for all sessions --- */
+
+	/* options may be NULL. */
+	struct pawl_host_status *(*weights_create)(struct pawl_host_context *context,
+		const struct pawl_weight_options *options, struct pawl_host_weights **out);
+	/*
+	 * Lends one: n_bytes of type, row-major, aligned to 4 bytes, until the weights and all sessions
+	 * of them are released.  Names are those of the consts of graphs.  Matrices are read where they
+	 * lie unless the target packs them; vectors are copied.  Not while another thread makes a session.
+	 */
+	struct pawl_host_status *(*weights_add)(struct pawl_host_weights *weights,
+		const char *name, const char *type, const void *bytes, size_t n_bytes);
+	void (*weights_release)(struct pawl_host_weights *weights);
+
+	/* --- cache: the kv consts of a plan as one thing, with a length and an identity --- */
+
+	/*
+	 * A cache for the kv consts of a plan and its like, which must be named
+	 *   cache.k.<layer>, cache.v.<layer>    [1, heads, positions, width] each; layers with fewer
+	 *                                       positions than the rest are rings
+	 *   cache.<slot>.<layer>                [positions, ...]: latents, up to 4 slots
+	 * of layers 0, 1, ...; otherwise PAWL_CODE_UNSUPPORTED, and session_bind is for those, batches
+	 * [n, heads, ...] among them.  A pool of blocks is a cache of as many positions as all its blocks
+	 * have.  Empty; zeroed unless lent.  options may be NULL.
+	 */
+	struct pawl_host_status *(*cache_create)(struct pawl_host_plan *plan,
+		const struct pawl_cache_options *options, struct pawl_host_cache **out);
+	void (*cache_release)(struct pawl_host_cache *cache);
+	int64_t (*cache_len)(const struct pawl_host_cache *cache);
+	int64_t (*cache_capacity)(const struct pawl_host_cache *cache);
+	/*
+	 * Says that the first n positions hold what they should: after the host wrote them, or to forget
+	 * what lies behind.  PAWL_CODE_CAPACITY beyond the capacity.  With rings: less than what they still
+	 * hold forgets all (*len, may be NULL, is the length that came of it).
+	 */
+	struct pawl_host_status *(*cache_set_len)(
+		struct pawl_host_cache *cache, int64_t n, int64_t *len);
+	/* The memory of a kv const, of the plan's type, until the cache grows, is owned or released. */
+	struct pawl_host_status *(*cache_memory)(struct pawl_host_cache *cache, const char *name,
+		void **bytes, size_t *n_bytes);
+	/*
+	 * Room for n positions at least: larger memory (Pawl's) with the same content; rings stay.  Plans
+	 * for the old capacity are stale then: plan_regrow.  PAWL_CODE_OUT_OF_MEMORY names the size.
+	 */
+	struct pawl_host_status *(*cache_reserve)(struct pawl_host_cache *cache, int64_t n);
+	/*
+	 * A cache of the same content; nothing is copied until a session moves to one of the two, which
+	 * then gets memory of its own.  A session of the other must be moved to it again.
+	 */
+	struct pawl_host_status *(*cache_fork)(
+		struct pawl_host_cache *cache, struct pawl_host_cache **out);
+	/*
+	 * A snapshot of the content with the n_tokens >= length tokens that made it.  model: the
+	 * host's number for weights and graph, the same in every process.
+	 */
+	struct pawl_host_status *(*cache_save)(const struct pawl_host_cache *cache, uint64_t model,
+		const uint32_t *tokens, int64_t n_tokens, pawl_sink *sink, void *user);
+	/*
+	 * Takes over content and length of a snapshot of n_bytes, proved whole first, of the same model,
+	 * geometry and activation bits; the capacity may differ.  Up to max_tokens of its tokens are
+	 * written to tokens (may be NULL), *n_tokens (may be NULL) is how many it has.
+	 */
+	struct pawl_host_status *(*cache_restore)(struct pawl_host_cache *cache, uint64_t model,
+		const void *bytes, size_t n_bytes, uint32_t *tokens, int64_t max_tokens,
+		int64_t *n_tokens);
+
+	/* --- session: one thread's run state of a plan --- */
+
+	/* weights: NULL for a plan without.  Packs what no session of them has packed yet. */
+	struct pawl_host_status *(*session_create)(struct pawl_host_plan *plan,
+		struct pawl_host_weights *weights, struct pawl_host_session **out);
+	void (*session_release)(struct pawl_host_session *session);
+	/*
+	 * Lends memory to a kv const: n_bytes of its size, aligned to 64 bytes, until bound anew or the
+	 * session is released.  The host keeps lengths itself.  Cheap, allocates nothing that stays.
+	 * Memory that two kv consts or a kv and a weight share is refused by the next run.  Leaves the
+	 * session without a cache.
+	 */
+	struct pawl_host_status *(*session_bind)(
+		struct pawl_host_session *session, int64_t binding, void *bytes, size_t n_bytes);
+	/*
+	 * Moves the session to a cache, under a guard that proves it interchangeable with what the plan
+	 * was made for: ok for KEPT and REBOUND, else PAWL_CODE_STALE, and the session is as before.
+	 * report may be NULL; it is filled in both cases.  The session keeps the cache alive.
+	 */
+	struct pawl_host_status *(*session_use_cache)(struct pawl_host_session *session,
+		struct pawl_host_cache *cache, struct pawl_cache_report *report);
+	/* New bytes for a data const: lent until the next run, which copies them. */
+	struct pawl_host_status *(*session_set)(struct pawl_host_session *session,
+		int64_t binding, const void *bytes, size_t n_bytes);
 	/* The value of a symbol for the next run; forgotten after it. */
-	struct pawl_status_object *(*instance_set_symbol)(
-		struct pawl_instance *instance, const char *name, int64_t value);
+	struct pawl_host_status *(*session_set_symbol)(
+		struct pawl_host_session *session, int64_t binding, int64_t value);
 	/*
 	 * One run.  Everything must be bound and every index in range, otherwise nothing is written.
-	 * Allocates nothing.
+	 * n_new: positions that it appends to the session's cache, whose length grows by them on success;
+	 * they must fit.  0: the length stays.  PAWL_CODE_STALE when the cache has other memory
+	 * than when the session moved to it: session_use_cache.  Allocates nothing.  After a failure the
+	 * outputs, and positions of caches behind their length, may have any value.
 	 */
-	struct pawl_status_object *(*instance_run)(struct pawl_instance *instance);
+	struct pawl_host_status *(*session_run)(
+		struct pawl_host_session *session, int64_t n_new);
 	/*
-	 * Output i of the graph after a run; valid until the next.  PAWL_CODE_INVALID_ARGUMENT before
-	 * the first that succeeded.
+	 * Output i of the graph after a run; valid until the next, or until what it lies in is bound anew.
+	 * PAWL_CODE_INVALID_ARGUMENT unless the last run succeeded.
 	 */
-	struct pawl_status_object *(*instance_output)(const struct pawl_instance *instance, int32_t i,
-		const void **bytes, size_t *n_bytes);
+	struct pawl_host_status *(*session_output)(const struct pawl_host_session *session,
+		int64_t i, const void **bytes, size_t *n_bytes);
 };
 
 /*
  * *version: in, the newest that the host knows; out, the newest that both know.  Returns 0, leaving
- * *version alone, when there is none.  Thread-safe; may be called before anything else.
+ * *version alone, when there is none.  Any thread; may be called before anything else.
  */
 PAWL_API int pawl_negotiate(uint32_t *version);
 /* The table of a negotiated version, for the life of the process; NULL for one not offered. */

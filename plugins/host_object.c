@@ -1,0 +1,116 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugins/host_api.h"
+
+/* Sizes of structs, and how far above those known here a newer host's may be. */
+enum { UNIT = 8, MOST_BYTES = 1 << 16 };
+
+bool
+pawl_host_is(const void *handle, enum pawl_host_kind kind)
+{
+	const struct pawl_host_object *object = handle;
+
+	return object && object->kind == kind;
+}
+
+void *
+pawl_host_object_new(enum pawl_host_kind kind, struct pawl_host_context *context, size_t n)
+{
+	struct pawl_host_object *object = calloc(1, n);
+
+	if (!object)
+		return NULL;
+	object->kind = kind;
+	object->context = context ? context : (struct pawl_host_context *)object;
+	atomic_init(&object->n_refs, 1);
+	if (context)
+		pawl_host_retain(context);
+	atomic_fetch_add(&object->context->counts.handles, 1);
+	return object;
+}
+
+void
+pawl_host_retain(void *handle)
+{
+	struct pawl_host_object *object = handle;
+
+	atomic_fetch_add_explicit(&object->n_refs, 1, memory_order_relaxed);
+}
+
+bool
+pawl_host_drop(void *handle, enum pawl_host_kind kind)
+{
+	struct pawl_host_object *object = handle;
+
+	return pawl_host_is(handle, kind) &&
+	       atomic_fetch_sub_explicit(&object->n_refs, 1, memory_order_acq_rel) == 1;
+}
+
+void
+pawl_host_object_free(void *handle)
+{
+	struct pawl_host_object *object = handle;
+	struct pawl_host_context *context = object->context;
+	bool is_context = object->kind == PAWL_HOST_CONTEXT;
+
+	atomic_fetch_sub(&context->counts.handles, 1);
+	object->kind = 0;
+	free(object);
+	if (!is_context)
+		pawl_host_context_release(context);
+}
+
+static bool
+is_size(size_t n, size_t first)
+{
+	return n >= first && n % UNIT == 0 && n <= MOST_BYTES;
+}
+
+bool
+pawl_host_read(void *known, size_t n_known, size_t first, const void *given)
+{
+	size_t n;
+
+	memcpy(&n, given, sizeof(n));
+	if (!is_size(n, first))
+		return false;
+	memset(known, 0, n_known);
+	memcpy(known, given, n < n_known ? n : n_known);
+	return true;
+}
+
+bool
+pawl_host_write(void *given, size_t first, const void *known, size_t n_known)
+{
+	size_t n;
+
+	memcpy(&n, given, sizeof(n));
+	if (!is_size(n, first))
+		return false;
+	memset(given, 0, n);
+	memcpy(given, known, n < n_known ? n : n_known);
+	memcpy(given, &n, sizeof(n));
+	return true;
+}
+
+const struct pawl_block_source *
+pawl_host_enter(const struct pawl_host_context *context)
+{
+	return pawl_memory_use(context->services.alloc ? &context->memory : NULL);
+}
+
+void
+pawl_host_leave(const struct pawl_block_source *before)
+{
+	pawl_memory_use(before);
+}
+
+bool
+pawl_host_is_aborted(void *arg)
+{
+	const struct pawl_host_context *context = arg;
+
+	return context->services.is_aborted &&
+	       context->services.is_aborted(context->services.user);
+}
