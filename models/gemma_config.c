@@ -1,10 +1,10 @@
 #include "models/gemma_config.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "models/config_read.h"
 
-/* A layer of PERIOD sees everything: the last. */
 enum { PERIOD = 6, LAYERS_OF_27B = 62 };
 
 static enum pawl_status
@@ -26,23 +26,56 @@ refuse_caps(const struct pawl_gguf *gguf, struct pawl_error *err)
 	return PAWL_OK;
 }
 
+static void
+add_all_but_every(struct pawl_model_config *c, uint32_t period)
+{
+	for (int64_t i = 0; i < c->n_layers; i++)
+		if (!period || i % period != period - 1)
+			pawl_layer_set_add(&c->window_layers, i);
+}
+
+static enum pawl_status
+read_pattern(const struct pawl_gguf *gguf, struct pawl_model_config *c, struct pawl_error *err)
+{
+	static const char key[] = "gemma3.attention.sliding_window_pattern";
+	const struct pawl_gguf_value *value = pawl_gguf_find(gguf, key);
+	uint32_t period;
+	enum pawl_status status;
+
+	if (!value || value->type != PAWL_GGUF_ARRAY) {
+		status = pawl_gguf_get_u32(gguf, key, PERIOD, &period, err);
+		if (status == PAWL_OK)
+			add_all_but_every(c, period);
+		return status;
+	}
+	if (value->element != PAWL_GGUF_BOOL)
+		return pawl_gguf_refuse(gguf, key, err, "an array of %s, wanted bool",
+			pawl_gguf_type_name(value->element));
+	if (value->n != (size_t)c->n_layers)
+		return pawl_gguf_refuse(gguf, key, err, "%zu elements for %lld layers", value->n,
+			(long long)c->n_layers);
+	for (int64_t i = 0; i < c->n_layers; i++)
+		if (value->data[i])
+			pawl_layer_set_add(&c->window_layers, i);
+	return PAWL_OK;
+}
+
 static enum pawl_status
 read_window(const struct pawl_gguf *gguf, struct pawl_model_config *c, struct pawl_error *err)
 {
+	static const struct pawl_layer_set none;
 	uint32_t window;
 	enum pawl_status status =
 		pawl_gguf_get_u32(gguf, "gemma3.attention.sliding_window", 0, &window, err);
 
-	if (status == PAWL_OK)
-		status = pawl_config_read_base(
-			gguf, "gemma3", "rope.freq_base_swa", &c->window_rope_base, err);
-	if (status != PAWL_OK)
+	if (status != PAWL_OK || !window)
+		return status;
+	status = read_pattern(gguf, c, err);
+	if (status != PAWL_OK || !memcmp(&c->window_layers, &none, sizeof(none)))
 		return status;
 	c->window = window;
-	for (int64_t i = 0; i < c->n_layers; i++)
-		if (i % PERIOD != PERIOD - 1)
-			pawl_layer_set_add(&c->window_layers, i);
-	return PAWL_OK;
+	return pawl_config_read_base(
+		gguf, "gemma3", "rope.freq_base_swa", &c->window_rope_base, err);
 }
 
 enum pawl_status

@@ -1,9 +1,12 @@
 /*
  * Hyperparameters of a model of family `gemma3` (text only).
  *
- * Of six layers five see a window and turn with base 10000 (files may say another,
- * gemma3.rope.freq_base_swa); the sixth sees everything and turns with gemma3.rope.freq_base, the
- * only one that a rope scaling is for.
+ * With gemma3.attention.sliding_window above 0 some layers see only that many tokens and turn with
+ * base 10000 (files may say another, gemma3.rope.freq_base_swa); the others see everything and turn
+ * with gemma3.rope.freq_base, the only one that a rope scaling is for.  Which those are is said by
+ * gemma3.attention.sliding_window_pattern, a bool for each layer (true: it has the window), or a
+ * period of which the last layer has none (0: all have it; 6 where the key is missing).  Without a
+ * window all layers see everything and turn alike, whatever those keys say.
  */
 #ifndef PAWL_MODELS_GEMMA_CONFIG_H
 #define PAWL_MODELS_GEMMA_CONFIG_H

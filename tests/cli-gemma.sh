@@ -6,7 +6,7 @@ model=$dir/gemma.gguf
 "$top_builddir/tests/make-tiny-gguf" "$model" gemma || exit 99
 
 succeeds "info" info "$model"
-check "info: windows" grep -qx 'window        20 tokens in 6 layers, rope base 10000' "$dir/out"
+check "info: windows" grep -qx 'window        20 tokens in 6 of 7 layers, rope base 10000' "$dir/out"
 check "info: rope" grep -qx 'rope          32 of 32 elements, base 1000000, scale 1' "$dir/out"
 check "info: vocabulary" grep -qx 'vocabulary    304 tokens' "$dir/out"
 check "info: ends" grep -qx 'ends at       1 <eos>, 5 <end_of_turn>' "$dir/out"

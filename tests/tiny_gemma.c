@@ -85,7 +85,11 @@ add_shape(struct pawl_gguf_build *b, const struct pawl_tiny_gemma_options *o)
 	pawl_gguf_build_u32(b, "gemma3.attention.head_count_kv", 1);
 	pawl_gguf_build_u32(b, "gemma3.attention.key_length", HEAD_DIM);
 	pawl_gguf_build_u32(b, "gemma3.attention.value_length", HEAD_DIM);
-	pawl_gguf_build_u32(b, "gemma3.attention.sliding_window", o->window);
+	if (o->window)
+		pawl_gguf_build_u32(b, "gemma3.attention.sliding_window", o->window);
+	if (o->windows)
+		pawl_gguf_build_array(b, "gemma3.attention.sliding_window_pattern", PAWL_GGUF_BOOL,
+			o->windows, PAWL_TINY_GEMMA_LAYERS);
 	pawl_gguf_build_f32(b, "gemma3.attention.layer_norm_rms_epsilon", 1e-6f);
 	pawl_gguf_build_f32(b, "gemma3.rope.freq_base", 1000000);
 }

@@ -1,7 +1,7 @@
 /*
  * A random model file of family gemma3 with everything that the tool needs of one: 7 layers of 64,
- * of which one has no window, 4 heads over one, SentencePiece tokens.  The same options give the
- * same bytes.
+ * of which one has no window unless told otherwise, 4 heads over one, SentencePiece tokens.  The
+ * same options give the same bytes.
  */
 #ifndef PAWL_TESTS_TINY_GEMMA_H
 #define PAWL_TESTS_TINY_GEMMA_H
@@ -11,7 +11,8 @@
 
 struct pawl_tiny_gemma_options {
 	enum pawl_dtype dtype; /* of the matrices */
-	uint32_t window;
+	uint32_t window;       /* 0: the file does not say one */
+	const uint8_t *windows; /* for each layer whether it has the window; NULL: not said */
 	bool chat; /* a chat template */
 	uint64_t seed;
 };

@@ -94,7 +94,12 @@ print_windows(const struct pawl_model_config *c)
 	for (int64_t i = 0; i < c->n_layers; i++)
 		n += pawl_layer_set_has(&c->window_layers, i);
 	label("window");
-	printf("%" PRId64 " tokens in %" PRId64 " layers", c->window, n);
+	if (!c->window) {
+		printf("none\n");
+		return;
+	}
+	printf("%" PRId64 " tokens in %" PRId64 " of %" PRId64 " layers", c->window, n,
+		c->n_layers);
 	if (c->window_rope_base != 0.0)
 		print_real(", rope base ", c->window_rope_base);
 	printf("\n");
@@ -123,8 +128,7 @@ print_config(const struct info *info)
 	print_real(", base ", c->rope_base);
 	print_real(", scale ", c->rope_scale);
 	printf("%s\n", c->rope_factors ? ", frequency factors from the file" : "");
-	if (c->window)
-		print_windows(c);
+	print_windows(c);
 	label("norm");
 	print_real("rms, eps ", c->eps);
 	printf("\n");
