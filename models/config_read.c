@@ -4,9 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/trig.h"
 #include "models/gguf_graph.h"
 
-enum { MAX_WIDTH = 1 << 24 };
+enum {
+	MAX_WIDTH = 1 << 24,
+	MOST_RADIANS = 1 << 24, /* beyond it an angle in f32 has lost whole radians */
+	FEWEST_POSITIONS = 256, /* that angles must be good for, whatever the context */
+};
 
 /* A file and the family whose keys it has. */
 struct reader {
@@ -89,6 +94,15 @@ read_heads(const struct reader *r, struct pawl_model_config *c, struct pawl_erro
 	return status;
 }
 
+/* Whether a pair that turns by so many radians a position turns as asked up to the last one. */
+static bool
+can_turn(const struct pawl_model_config *c, double frequency)
+{
+	int64_t n = c->n_ctx > FEWEST_POSITIONS ? c->n_ctx : FEWEST_POSITIONS;
+
+	return (double)(n - 1) * frequency <= MOST_RADIANS;
+}
+
 static enum pawl_status
 read_rope_scaling(const struct reader *r, struct pawl_model_config *c, struct pawl_error *err)
 {
@@ -109,6 +123,9 @@ read_rope_scaling(const struct reader *r, struct pawl_model_config *c, struct pa
 		r->gguf, pawl_config_key(key, r->family, "rope.scaling.factor"), &factor, err);
 	if (status == PAWL_OK && !(factor > 0 && factor <= 1e6f))
 		return pawl_gguf_refuse(r->gguf, key, err, "%g is no factor", (double)factor);
+	if (status == PAWL_OK && !can_turn(c, 1.0 / (double)factor))
+		return pawl_gguf_refuse(r->gguf, key, err,
+			"%g makes angles that have no precision left", (double)factor);
 	c->rope_scale = (double)factor;
 	return status;
 }
@@ -280,6 +297,12 @@ check_rope_factors(
 			return pawl_fail(err, PAWL_INVALID_FILE,
 				"%s: tensor rope_freqs.weight: element %lld is no factor",
 				gguf->name, (long long)i);
+		if (!can_turn(c, pawl_rope_frequency(c->rope_base, i, c->n_rot) / c->rope_scale /
+					 (double)c->rope_factors[i]))
+			return pawl_fail(err, PAWL_INVALID_FILE,
+				"%s: tensor rope_freqs.weight: element %lld, %g, makes angles that "
+				"have no precision left",
+				gguf->name, (long long)i, (double)c->rope_factors[i]);
 	}
 	return PAWL_OK;
 }
