@@ -259,6 +259,17 @@ refused 1 '^pawl bench: 257 positions are needed, the model was made for 256$' b
 refused 2 '\-p is not for --batch' bench "$model" --batch 2 -p 5
 refused 2 '^pawl bench: --batch: 9 is not in 1 .. 8' bench "$model" --batch 9
 refused 2 '\-d is not for --replan' bench "$model" --replan -d 5
+refused 2 '^pawl bench: -t: one number with --replan and --batch' bench "$model" --replan -t 1,2
+refused 2 '^pawl bench: -t: one number with --replan and --batch' bench "$model" --batch 2 -t 1,2
+refused 2 '^pawl bench: -d: one number with --batch' bench "$model" --batch 2 -d 0,5
+refused 2 '^pawl bench: -n 0 leaves nothing to measure' bench "$model" --batch 2 -n 0
+refused 2 '^pawl bench: -n 0 leaves nothing to measure' bench "$model" --replan -n 0
+succeeds "bench of the whole context" bench "$model" --target ref -t 1 -p 0 -n 3 -d 253 -r 1
+refused 1 '^pawl bench: 257 positions are needed' bench "$model" --target ref -t 1 -p 0 -n 3 -d 254 -r 1
+succeeds "a prompt up to the context" bench "$model" --target ref -t 1 -p 20 -n 0 -d 5,236 -r 1
+refused 1 '^pawl bench: 257 positions are needed' bench "$model" --target ref -t 1 -p 20 -n 1 -d 237 -r 1
+succeeds "bench up to --ctx" bench "$model" --target ref -t 1 -p 9 -n 4 -d 55 --ctx 64 -r 1
+refused 1 '^pawl bench: 65 positions are needed' bench "$model" --target ref -t 1 -p 9 -n 4 -d 56 --ctx 64 -r 1
 refused 1 'up to 512 tokens' bench "$model" --target ref -t 1 --replan -n 513
 refused 1 'positions are needed' bench "$model" --target ref -t 1 -p 4 -n 2 -d 10000
 finish

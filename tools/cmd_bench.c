@@ -25,8 +25,7 @@ struct bench {
 	const struct pawl_command *command;
 	struct pawl_engine engine;
 	struct pawl_progress progress;
-	uint32_t *ids; /* as many as the largest depth and the prompt need */
-	int64_t n_ids;
+	uint32_t *ids; /* as many as the largest depth or the prompt needs */
 };
 
 struct row {
@@ -45,23 +44,45 @@ token(int64_t i, int64_t n_vocab)
 	return (uint32_t)((uint64_t)i * 2654435761u % (uint64_t)n_vocab);
 }
 
+static int64_t
+larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static int64_t
+deepest(const struct bench *b)
+{
+	int64_t most = 0;
+
+	for (int i = 0; i < b->depths.n; i++)
+		most = larger(most, b->depths.items[i]);
+	return most;
+}
+
 static enum pawl_status
 make_ids(struct bench *b, struct pawl_error *err)
 {
 	int64_t n_vocab = pawl_model_info(b->engine.model)->n_vocab;
+	int64_t n = larger(deepest(b), b->n_prompt);
 
-	for (int i = 0; i < b->depths.n; i++) {
-		if (b->depths.items[i] > b->n_ids)
-			b->n_ids = b->depths.items[i];
-	}
-	b->n_ids += b->n_prompt + 1;
-	b->ids = malloc((size_t)b->n_ids * sizeof(*b->ids));
+	b->ids = malloc((size_t)(n + 1) * sizeof(*b->ids));
 	if (!b->ids)
-		return pawl_fail(
-			err, PAWL_OUT_OF_MEMORY, "no memory for %" PRId64 " tokens", b->n_ids);
-	for (int64_t i = 0; i < b->n_ids; i++)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %" PRId64 " tokens", n);
+	for (int64_t i = 0; i < n; i++)
 		b->ids[i] = token(i, n_vocab);
 	return PAWL_OK;
+}
+
+/* The last chunk of a prompt is filled up where there is room, and taken one by one where not. */
+static int64_t
+needed_positions(const struct bench *b)
+{
+	int64_t need = deepest(b) + larger(b->n_prompt, b->n_generate);
+	int64_t made_for = pawl_model_info(b->engine.model)->n_ctx;
+
+	return need + PAWL_PREFILL_CHUNK <= made_for && !b->options.ctx ? need + PAWL_PREFILL_CHUNK
+									: need;
 }
 
 /* Tokens per second of a prompt on `depth` positions. */
@@ -213,13 +234,10 @@ bench(struct bench *b, struct pawl_json *json, cJSON *rows, struct pawl_error *e
 	}
 	if (!status)
 		status = make_ids(b, err);
-	if (!status) /* a chunk that is filled up needs room as well */
-		status = pawl_engine_capacity(&b->engine,
-			b->n_ids + (b->n_generate > 32 ? b->n_generate : 32), &capacity, err);
+	if (!status)
+		status = pawl_engine_capacity(&b->engine, needed_positions(b), &capacity, err);
 	/* What is measured is taken back, the rows that fill up a chunk with it. */
-	b->engine.rollback = b->n_prompt + PAWL_PREFILL_CHUNK;
-	if (b->engine.rollback < b->n_generate)
-		b->engine.rollback = b->n_generate;
+	b->engine.rollback = larger(b->n_prompt + PAWL_PREFILL_CHUNK, b->n_generate);
 	for (int i = 0; i < b->threads.n && !status; i++) {
 		b->engine.options.threads = b->threads.items[i];
 		pawl_decoder_free(b->engine.decoder);
@@ -306,7 +324,13 @@ pawl_cmd_bench(int argc, char **argv)
 			&command, &args, "-p --ctx --replan", "is not for --batch");
 	if (exit_status >= 0)
 		return exit_status;
-	if ((!b.n_prompt || b.replan || b.batches.n) && !b.n_generate)
+	if ((b.replan || b.batches.n) && b.threads.n > 1)
+		return pawl_usage_error(&command, "-t: one number with --replan and --batch");
+	if (b.batches.n && b.depths.n > 1)
+		return pawl_usage_error(&command, "-d: one number with --batch");
+	if ((b.replan || b.batches.n) && !b.n_generate)
+		return pawl_usage_error(&command, "-n 0 leaves nothing to measure");
+	if (!b.n_prompt && !b.n_generate)
 		return pawl_usage_error(&command, "-p 0 and -n 0 leave nothing to measure");
 	if (!b.threads.n) {
 		int n_threads;
