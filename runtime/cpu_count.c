@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CPUS = 1 << 16, PATH_BYTES = 4096 };
+enum { MAX_CPUS = 1 << 16, PATH_BYTES = 4096, REASON_BYTES = 96 };
 
 int
 pawl_affinity_cpus(void)
@@ -155,17 +155,31 @@ pawl_cgroup_cpus(const char *self, const char *mount, double *cpus)
 	return true;
 }
 
+int
+pawl_granted_cpus(char *reason, size_t n)
+{
+	int affinity = pawl_affinity_cpus();
+	double quota;
+
+	if (!reason)
+		n = 0;
+	if (!pawl_cgroup_cpus("/proc/self/cgroup", "/sys/fs/cgroup", &quota)) {
+		snprintf(reason, n, "affinity %d, no cgroup quota", affinity);
+		return affinity;
+	}
+	snprintf(reason, n, "affinity %d, cgroup quota %d.%02d cpus", affinity, (int)quota,
+		(int)(quota * 100) % 100);
+	return quota >= affinity ? affinity : quota < 1 ? 1 : (int)quota;
+}
+
 enum pawl_status
 pawl_default_threads(char *reason, size_t n, int *threads, struct pawl_error *err)
 {
 	const char *wanted = pawl_env(PAWL_ENV_THREADS);
-	int affinity = pawl_affinity_cpus();
-	double quota;
+	char why[REASON_BYTES];
 	int64_t value;
 
-	if (!reason)
-		n = 0;
-	*threads = affinity;
+	*threads = pawl_granted_cpus(why, sizeof(why));
 	if (wanted) {
 		if (!pawl_env_int(PAWL_ENV_THREADS, &value) || value < 1 ||
 			value > PAWL_MAX_THREADS)
@@ -173,15 +187,8 @@ pawl_default_threads(char *reason, size_t n, int *threads, struct pawl_error *er
 				"PAWL_THREADS: '%.64s' is no whole number of 1 to %d", wanted,
 				PAWL_MAX_THREADS);
 		*threads = (int)value;
-		snprintf(reason, n, "%d threads: %s", *threads,
-			pawl_env_info(PAWL_ENV_THREADS)->name);
-	} else if (!pawl_cgroup_cpus("/proc/self/cgroup", "/sys/fs/cgroup", &quota)) {
-		snprintf(reason, n, "%d threads: affinity %d, no cgroup quota", *threads, affinity);
-	} else {
-		if (quota < affinity)
-			*threads = quota < 1 ? 1 : (int)quota;
-		snprintf(reason, n, "%d threads: affinity %d, cgroup quota %d.%02d cpus", *threads,
-			affinity, (int)quota, (int)(quota * 100) % 100);
+		snprintf(why, sizeof(why), "%s", pawl_env_info(PAWL_ENV_THREADS)->name);
 	}
+	snprintf(reason, reason ? n : 0, "%d thread%s: %s", *threads, *threads == 1 ? "" : "s", why);
 	return PAWL_OK;
 }

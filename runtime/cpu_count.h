@@ -18,6 +18,12 @@
 enum pawl_status pawl_default_threads(
 	char *reason, size_t n, int *threads, struct pawl_error *err);
 
+/*
+ * What affinity and quotas grant, whatever PAWL_THREADS says.  reason (n bytes, may be NULL) gets
+ * "affinity 8, cgroup quota 4.50 cpus".
+ */
+int pawl_granted_cpus(char *reason, size_t n);
+
 /* CPUs that the scheduler lets the calling thread use. */
 int pawl_affinity_cpus(void);
 

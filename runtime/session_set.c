@@ -28,8 +28,8 @@ pawl_session_set_init(struct pawl_session_set *set, const struct pawl_model_sour
 			"a model of %d layers and %" PRId64 " tokens", source->n_layers,
 			source->n_vocab);
 	if (n_threads)
-		snprintf(set->threads, sizeof(set->threads), "%d threads: as asked for",
-			n_threads);
+		snprintf(set->threads, sizeof(set->threads), "%d thread%s: as asked for",
+			n_threads, n_threads == 1 ? "" : "s");
 	else
 		status = pawl_default_threads(
 			set->threads, sizeof(set->threads), &n_threads, err);

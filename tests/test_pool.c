@@ -427,18 +427,25 @@ START_TEST(default_threads_say_why)
 	n = default_threads(reason, sizeof(reason));
 	ck_assert_int_ge(n, 1);
 	ck_assert_int_le(n, pawl_affinity_cpus());
-	snprintf(expected, sizeof(expected), "%d threads: affinity %d, ", n, pawl_affinity_cpus());
+	snprintf(expected, sizeof(expected), "%d thread%s: affinity %d, ", n, n == 1 ? "" : "s",
+		pawl_affinity_cpus());
 	ck_assert_int_eq(strncmp(reason, expected, strlen(expected)), 0);
+	ck_assert_int_eq(pawl_granted_cpus(NULL, 0), n);
 	setenv("PAWL_THREADS", "7", 1);
 	ck_assert_int_eq(default_threads(reason, sizeof(reason)), 7);
 	ck_assert_str_eq(reason, "7 threads: PAWL_THREADS");
+	ck_assert_int_eq(pawl_granted_cpus(reason, sizeof(reason)), n);
+	snprintf(expected, sizeof(expected), "affinity %d, ", pawl_affinity_cpus());
+	ck_assert_int_eq(strncmp(reason, expected, strlen(expected)), 0);
 	setenv("PAWL_THREADS", "", 1);
 	ck_assert_int_eq(default_threads(NULL, 0), n);
 	unsetenv("PAWL_THREADS");
 	CPU_ZERO(&one);
 	CPU_SET((size_t)sched_getcpu(), &one);
-	if (sched_setaffinity(0, sizeof(one), &one) == 0)
-		ck_assert_int_eq(default_threads(NULL, 0), 1);
+	if (sched_setaffinity(0, sizeof(one), &one) == 0) {
+		ck_assert_int_eq(default_threads(reason, sizeof(reason)), 1);
+		ck_assert_int_eq(strncmp(reason, "1 thread: affinity 1, ", 22), 0);
+	}
 }
 END_TEST
 

@@ -81,8 +81,8 @@ print_row(int64_t bytes, const char *what)
 static void
 print_table(const struct pawl_memory_forecast *f, int64_t capacity, int n_threads)
 {
-	printf("bytes of a run on a cache of %" PRId64 " positions with %d threads, before it:\n\n",
-		capacity, n_threads);
+	printf("bytes of a run on a cache of %" PRId64 " positions with %d thread%s, before it:\n\n",
+		capacity, n_threads, n_threads == 1 ? "" : "s");
 	print_row(f->weights, "weights, packed or copied");
 	print_row(f->mapped, "weights that are read where the file has them, at most");
 	print_row(f->kv, "cache");
