@@ -247,6 +247,27 @@ check "standard output" cmp "$dir/l" "$dir/out"
 "$pawl" run "$model" -p x -n 2 --raw --target ref --stats-json /dev/stdout 2>"$dir/err" >"$dir/out"
 check "figures behind the text" sh -c 'grep -q "^{$" "$1" && ! head -c 1 "$1" | grep -q "{"' - "$dir/out"
 
+# "-" is standard output.
+for to in cat tee; do
+  (cd "$work" && "$pawl" eval "$model" --tokens 1,2 --target ref --logits - 2>"$dir/err") | $to >"$dir/piped"
+  check "- in a pipe" cmp "$dir/l" "$dir/piped"
+done
+(cd "$work" && "$pawl" eval "$model" --tokens 1,2 --target ref --logits - >"$dir/out" 2>"$dir/err")
+check "- in a file" cmp "$dir/l" "$dir/out"
+(cd "$work" && "$pawl" run "$model" -p x -n 2 --raw --target ref --stats-json - >"$dir/out" 2>"$dir/err")
+check "figures behind the text in it" sh -c 'grep -q "^{$" "$1" && ! head -c 1 "$1" | grep -q "{"' - "$dir/out"
+check "and no file of that name" cmp "$dir/session" "$work/-"
+"$pawl" eval "$model" --tokens 1 --target ref --logits - >/dev/full 2>"$dir/err"
+check "a full device: status" test $? = 1
+check "is called what it is" grep -q '^pawl eval: --logits: standard output: No space left on device$' "$dir/err"
+"$pawl" eval "$model" --tokens 1 --target ref --logits - >&- 2>"$dir/err"
+check "closed: status" test $? = 1
+check "is said" grep -q '^pawl eval: --logits: standard output: Bad file descriptor$' "$dir/err"
+cp "$work/tokens" "$work/ids"
+"$pawl" eval "$model" --tokens "$work/ids" --target ref --logits - >>"$work/ids" 2>"$dir/err"
+check "the input as standard output: status" test $? = 1
+check "is refused" grep -q "^pawl eval: --logits: standard output is the same file as the input $work/ids$" "$dir/err"
+
 # Standard streams that are closed.
 "$pawl" run "$model" -p x -n 1 --raw -v --target ref --stats-json "$dir/s" <&- >&- 2>&-
 check "closed streams: status" test $? = 1

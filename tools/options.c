@@ -274,6 +274,13 @@ read_option(
 	return read_value(command, option, value);
 }
 
+/* Models are mapped.  Other operands, and what options name, may be standard input. */
+static bool
+is_model_on_stream(const struct pawl_command *command, int i, const char *word)
+{
+	return !i && !strcmp(word, "-") && !strncmp(command->operands, "MODEL", 5);
+}
+
 int
 pawl_options_parse(
 	const struct pawl_command *command, int argc, char **argv, struct pawl_args *out)
@@ -292,6 +299,10 @@ pawl_options_parse(
 			if (!*word)
 				return pawl_usage_error(
 					command, "%s: an empty value", command->operands);
+			if (is_model_on_stream(command, n, word))
+				return pawl_usage_error(command,
+					"a model is in a file, not in a standard stream (a file - "
+					"is ./-)");
 			out->operands[n++] = word;
 		} else if (!strcmp(word, "--")) {
 			ended = true;

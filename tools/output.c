@@ -111,16 +111,26 @@ check_no_output(const struct pawl_output *out, struct pawl_error *err)
 	return PAWL_OK;
 }
 
-/* -1, or another descriptor of standard output or error where that is the file. */
+/* Another descriptor of an open file, or -1 with errno. */
+static int
+dup_writable(int fd)
+{
+	if ((fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY)
+		return fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	errno = EBADF;
+	return -1;
+}
+
+/* That of standard output or error where it is the file, -1: it is not. */
 static int
 dup_standard(const struct stat *found)
 {
-	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+	for (int i = STDOUT_FILENO; i <= STDERR_FILENO; i++) {
 		struct stat open;
+		int fd = !fstat(i, &open) && is_same_file(found, &open) ? dup_writable(i) : -1;
 
-		if (!fstat(fd, &open) && is_same_file(found, &open) &&
-			(fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY)
-			return fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+		if (fd >= 0)
+			return fd;
 	}
 	return -1;
 }
@@ -209,12 +219,14 @@ enum pawl_status
 pawl_output_open(struct pawl_output *out, const char *option, const char *path,
 	const struct pawl_inputs *inputs, struct pawl_error *err)
 {
+	bool is_stream = !strcmp(path, "-");
 	struct stat found;
-	bool exists = !stat(path, &found);
+	bool exists = !(is_stream ? fstat(STDOUT_FILENO, &found) : stat(path, &found));
 	enum pawl_status status;
 	int fd, reason = errno;
 
-	*out = (struct pawl_output){.option = option, .path = path};
+	*out = (struct pawl_output){
+		.option = option, .path = is_stream ? "standard output" : path};
 	if (!exists && reason != ENOENT)
 		return fail(out, reason, err);
 	if (exists && check_no_input(out, &found, inputs, err))
@@ -222,7 +234,7 @@ pawl_output_open(struct pawl_output *out, const char *option, const char *path,
 	out->next = opened;
 	opened = out;
 	set_handlers(SIG_DFL, remove_temporaries);
-	fd = open_file(out, exists ? &found : NULL);
+	fd = is_stream ? dup_writable(STDOUT_FILENO) : open_file(out, exists ? &found : NULL);
 	if (fd >= 0)
 		out->file = fdopen(fd, "wb");
 	reason = errno;

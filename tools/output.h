@@ -4,7 +4,7 @@
  * ends the process leaves the path as it was and nothing beside it.
  *
  * Where the path is no regular file (a pipe, /dev/null) or is open as standard output or error
- * already, it is written directly.
+ * already, it is written directly.  "-" is standard output.
  */
 #ifndef PAWL_TOOLS_OUTPUT_H
 #define PAWL_TOOLS_OUTPUT_H
@@ -16,7 +16,7 @@
 
 struct pawl_output {
 	const char *option; /* stands in front of messages */
-	const char *path;   /* as given */
+	const char *path;   /* as given; "standard output" for "-" */
 	FILE *file;
 	char *place;              /* absolute, links resolved; NULL when written directly */
 	char *volatile temporary; /* beside place; what a signal removes */

@@ -35,7 +35,8 @@ print_help(void)
 	       "       pawl --version\n\n"
 	       "Decodes language models through a held plan: optimized once, rebound for every\n"
 	       "token.  Results go to standard output, messages to standard error.  The exit\n"
-	       "status is 0, 1 for a failure, 2 for a wrong command line.\n\n");
+	       "status is 0, 1 for a failure, 2 for a wrong command line.  As a file, - is\n"
+	       "standard input or output; models and sessions have to be files.\n\n");
 	for (int i = 0; i < N_COMMANDS; i++)
 		printf("  pawl %-12s%s\n", commands[i].name, commands[i].doc);
 	printf("\n`pawl COMMAND --help` explains each.\n\nEnvironment:\n\n");
