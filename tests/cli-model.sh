@@ -32,12 +32,13 @@ cat >"$dir/stats.py" <<'PYTHON'
 import json, sys
 s = json.load(open(sys.argv[1]))
 names = """prompt_tokens restored_tokens generated_tokens end tokens prompt_tps decode_tps optimizes rebuilds
-rebuild_reasons plan_reuses regrows validity_checks kernel_compiles kernels_read thread_step_backs allocations_per_token bytes_bound_per_token
+rebuild_reasons plan_reuses regrows validity_checks kernel_compiles kernels_read kernel_folder thread_step_backs allocations_per_token bytes_bound_per_token
 proposed_tokens accepted_tokens decode_runs peak_rss_bytes
 first_token_s""".split()
 assert list(s) == names, list(s)
 assert s["generated_tokens"] == len(s["tokens"]) == 12
 assert s["rebuilds"] == 0 and s["allocations_per_token"] == 0 and s["kernel_compiles"] == 0
+assert s["kernels_read"] == 0 and s["kernel_folder"] is None
 assert s["rebuild_reasons"] == {"stale": 0, "refused": 0, "asked": 0} and s["regrows"] == 0
 assert s["end"] == "length"
 assert s["optimizes"] in (2, 3) and s["plan_reuses"] == s["validity_checks"] >= 11
@@ -154,7 +155,16 @@ tool run "$model" --target ref -p x -n 1 -v
 check "-v: model" grep -q '^pawl run: model: llama, 2 layers' "$dir/err"
 check "-v: ends" grep -q 'a generation ends at 297 299$' "$dir/err"
 check "-v: template" grep -q 'template: ChatML, from tokenizer.chat_template' "$dir/err"
-check "-v: threads" grep -q 'threads: .*; cache for 256 positions' "$dir/err"
+check "-v: threads" grep -qE '[0-9] threads?: .*; cache for 256 positions' "$dir/err"
+tool run "$model" --target ref -p x -n 1 --threads 1000
+check "more threads than CPUs" test $status = 0 -a "$(wc -l <"$dir/err")" = 1
+check "are said" grep -qE '^pawl run: 1000 threads share the [0-9]+ CPUs? that (is|are) granted \(affinity [0-9]+, .*\), and wait for each other$' "$dir/err"
+tool eval "$model" --target ref --tokens 1,2 --logits "$dir/l" --threads 1000
+check "in eval too" grep -q '^pawl eval: 1000 threads share the ' "$dir/err"
+PAWL_THREADS=1000 tool run "$model" --target ref -p x -n 1
+check "whoever asked" grep -q '^pawl run: 1000 threads share the ' "$dir/err"
+tool run "$model" --target ref -p x -n 1 --threads 1
+check "one thread is never too many" test ! -s "$dir/err"
 tiny plain.gguf plain
 refused 1 'no chat template; --raw' run "$dir/plain.gguf" --target ref -p x
 succeeds "--raw needs no template" run "$dir/plain.gguf" --target ref -p x -n 2 --raw
@@ -217,6 +227,16 @@ check "exact in chunks rounds the cache to f32" python3 "$dir/distance.py" "$dir
 if [ -f "$top_builddir/plugins/.libs/target_cpu.so" ] && [ -f "$top_builddir/plugins/.libs/cpu_compiler.so" ]; then
   succeeds "run on cpu" run "$model" --target cpu -p "the other one" -n 12 --ignore-end
   check "the same text" cmp "$dir/out" "$dir/text"
+  for times in first second; do
+    PAWL_KERNEL_CACHE=$dir/kernels tool run "$model" --target cpu -p x --raw -n 2 -v --stats --stats-json "$dir/$times.json"
+    grep -o '; kernels: .*' "$dir/err" >"$dir/$times"
+  done
+  n=$(sed -n 's/^; kernels: \([1-9][0-9]*\) compiled, 0 read from .*/\1/p' "$dir/first")
+  check "compiled kernels are counted" test "${n:-0}" -gt 0
+  check "then those of the folder" grep -qx "; kernels: 0 compiled, $n read from $dir/kernels" "$dir/second"
+  check "and named in JSON" grep -q "\"kernel_folder\":	\"$dir/kernels\"" "$dir/second.json"
+  PAWL_KERNEL_CACHE=off tool run "$model" --target cpu -p x --raw -n 2 -v
+  check "-v counts them too" grep -qx "pawl run: kernels: $n compiled, 0 read, none kept" "$dir/err"
   succeeds "lookup on cpu" run "$model" --target cpu -p "the other one" -n 100 --ignore-end --lookup
   check "the same text with guesses" cmp "$dir/out" "$dir/long"
   for dtype in f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 q4_k q5_k q6_k; do

@@ -30,6 +30,20 @@ assert rest["restored_tokens"] == whole["prompt_tokens"] + 5
 assert rest["prompt_tokens"] == whole["prompt_tokens"] + 6
 PYTHON
 
+# What is kept, and an answer that is complete already.
+tool run "$model" --target ref -p "the other one" -n 100 -v --save "$dir/complete" --stats-json "$dir/complete.json"
+check "the answer ends" grep -q '"end":	"eos"' "$dir/complete.json"
+n_complete=$((n_prompt + $(figure generated_tokens "$dir/complete.json")))
+check "-v says what was saved" grep -qx "pawl run: --save: $n_complete tokens, $n_complete positions of them, in $dir/complete" "$dir/err"
+tool run "$model" --target ref --restore "$dir/complete" -n 20
+check "nothing to add: status" test $status = 0
+check "is said" grep -q '^pawl run: --restore: the saved answer was complete, nothing was added ' "$dir/err"
+for more in "--ignore-end" "-p over"; do
+  # shellcheck disable=SC2086
+  tool run "$model" --target ref --restore "$dir/complete" -n 20 $more
+  check "not with $more" sh -c '! grep -q "was complete" "$1"' - "$dir/err"
+done
+
 # --restore with a prompt: the user's next message after all that was said.  The saved tokens are an
 # answer that was cut, so that its end comes first.  The same ids computed anew give the same file.
 cat >"$dir/saved.py" <<'PYTHON'

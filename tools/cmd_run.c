@@ -231,6 +231,7 @@ run(struct run *r, struct pawl_progress *progress, struct pawl_error *err)
 		status = pawl_speculate_start(&r->speculate, &r->engine, err);
 	if (status)
 		return status;
+	pawl_engine_note_threads(&r->engine);
 	if (r->verbose) {
 		pawl_decoder_stats(r->engine.decoder, &stats);
 		note_cache(r, &stats, capacity);
@@ -245,9 +246,9 @@ run(struct run *r, struct pawl_progress *progress, struct pawl_error *err)
 		      : pawl_resume_save(&r->resume, &r->engine, &r->ids, &r->generation.tokens, err);
 }
 
-/* An answer that nobody asked to be that short. */
+/* An answer that nobody asked to be that short, or one that was there already. */
 static void
-note_cut(const struct run *r)
+note_end(const struct run *r)
 {
 	if (r->generation.end == PAWL_ENDED_BY_CONTEXT)
 		pawl_note(r->command,
@@ -257,6 +258,25 @@ note_cut(const struct run *r)
 	else if (r->generation.end == PAWL_ENDED_BY_LENGTH && r->default_n)
 		pawl_note(r->command, "cut off after %" PRId64 " tokens (-n sets how many)",
 			r->generate.n);
+	else if (r->generation.end == PAWL_ENDED_BY_TOKEN && !r->generation.tokens.n &&
+		!r->prompt && !r->file)
+		pawl_note(r->command,
+			"--restore: the saved answer was complete, nothing was added (-p goes on "
+			"with a message, --ignore-end with the answer)");
+}
+
+/* With -v, after the text: where things came from and went to. */
+static void
+note_files(const struct run *r)
+{
+	char kernels[400];
+
+	if (r->resume.save)
+		pawl_note(r->command, "--save: %zu tokens, %" PRId64 " positions of them, in %.300s",
+			r->ids.n + r->generation.tokens.n, pawl_decoder_len(r->engine.decoder),
+			r->resume.save);
+	if (!r->stats && pawl_engine_kernels_text(&r->engine, kernels, sizeof(kernels)))
+		pawl_note(r->command, "%s", kernels);
 }
 
 static int
@@ -275,11 +295,13 @@ run_and_report(struct run *r)
 	pawl_progress_end(&progress);
 	exit_status = status ? pawl_report_error(r->command, &err) : pawl_finish_output(r->command);
 	if (!exit_status)
-		note_cut(r);
+		note_end(r);
+	if (!exit_status && r->verbose)
+		note_files(r);
 	if (!exit_status && r->stats)
 		pawl_generation_note(&r->engine, &r->generation);
 	if (!exit_status && r->stats_json &&
-		(pawl_generation_write(&r->generation, &r->output, &err) ||
+		(pawl_generation_write(&r->engine, &r->generation, &r->output, &err) ||
 			pawl_output_commit(&r->output, &err)))
 		exit_status = pawl_report_error(r->command, &err);
 	pawl_output_release(&r->output);
@@ -309,6 +331,9 @@ check_options(
 			r->prompt ? "-p and -f exclude each other" : "no prompt given (-p or -f)");
 	if (r->resume.restore && r->resume.reuse)
 		return pawl_usage_error(command, "--restore and --reuse exclude each other");
+	if (is_stream(r->speculate.draft))
+		return pawl_usage_error(command,
+			"--draft: a model is in a file, not in a standard stream (a file - is ./-)");
 	if (is_stream(r->resume.restore) || is_stream(r->resume.reuse) ||
 		is_stream(r->resume.save))
 		return pawl_usage_error(command,
@@ -339,13 +364,13 @@ static const char doc[] =
 	"been said, and computes only what S does not begin with.\n\n"
 	"Guessing ahead changes the time that an answer takes and nothing else: guesses\n"
 	"are computed together with the next token, and used where the answer goes so.\n\n"
-	"In the figures, optimizes is the number of plans (the cache, a chunk of the\n"
-	"prompt, a single token, one with guesses), plan reuses the runs that a held plan\n"
-	"served with new data; a draft model's are not in these two.  Allocations are\n"
-	"those of the whole program after the prompt: a draft and plans with guesses are\n"
-	"built then, so that a long answer has fewer a token.  Guesses beyond the end of\n"
-	"the answer count as wrong.  A rate counts what was computed, not what a saved\n"
-	"session had.";
+	"In the figures, optimizes is the number of plans (one that makes the cache, a\n"
+	"chunk of the prompt, a single token, one with guesses), plan reuses the runs that\n"
+	"a held plan served with new data; a draft model's are not in these two.\n"
+	"Allocations are those of the whole program after the prompt: a draft and plans\n"
+	"with guesses are built then, so that a long answer has fewer a token.  Guesses\n"
+	"beyond the end of the answer count as wrong.  A rate counts what was computed,\n"
+	"not what a saved session had.  Kernels are those of all plans.";
 
 int
 pawl_cmd_run(int argc, char **argv)
@@ -393,7 +418,7 @@ pawl_cmd_run(int argc, char **argv)
 		{"--stats", PAWL_OPTION_ON, &r.stats, NULL, "a line of figures on standard error",
 			0, 0},
 		{"--stats-json", PAWL_OPTION_TEXT, &r.stats_json, "FILE",
-			"write the figures as JSON", 0, 0},
+			"write the figures as JSON (-: standard output)", 0, 0},
 		{"-v", PAWL_OPTION_ON, &r.verbose, NULL,
 			"say what was made of the model, on standard error", 0, 0},
 	};

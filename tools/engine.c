@@ -1,10 +1,13 @@
 #include "tools/engine.h"
 
+#include "ir/debug.h"
+#include "runtime/cpu_count.h"
 #include "tools/plan_print.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
-enum { CTX_STEP = 512 };
+enum { CTX_STEP = 512, PATH_BYTES = 4096 };
 
 enum { AUTO = 3 };
 
@@ -52,6 +55,18 @@ open_best(struct pawl_engine *engine, struct pawl_error *err)
 	return pawl_device_open("cpu", NULL, &engine->device, err);
 }
 
+/* ref in place of cpu.  Where that is not to be had either, why cpu is not says it all. */
+static enum pawl_status
+open_ref(struct pawl_engine *engine, const struct pawl_error *no_cpu, struct pawl_error *err)
+{
+	struct pawl_error ignored;
+
+	if (pawl_device_open("ref", NULL, &engine->device, &ignored))
+		return pawl_fail(err, no_cpu->status, "%s", no_cpu->text);
+	pawl_note(engine->command, "%s; going on with target ref, which is slow", no_cpu->text);
+	return PAWL_OK;
+}
+
 enum pawl_status
 pawl_engine_open_device(struct pawl_engine *engine, struct pawl_error *err)
 {
@@ -66,14 +81,55 @@ pawl_engine_open_device(struct pawl_engine *engine, struct pawl_error *err)
 							    ? targets[engine->options.target]
 							    : "cpu",
 				   NULL, &engine->device, &reason);
-	if (status == PAWL_ENVIRONMENT && engine->options.target < 0) {
-		pawl_note(engine->command, "%s; going on with target ref, which is slow", reason.text);
-		status = pawl_device_open("ref", NULL, &engine->device, &reason);
-	}
+	if (status == PAWL_ENVIRONMENT && engine->options.target < 0)
+		return open_ref(engine, &reason, err);
 	if (status)
 		return pawl_fail(err, status, "%s", reason.text);
 	note_kernel_cache(engine);
 	return PAWL_OK;
+}
+
+void
+pawl_engine_note_threads(const struct pawl_engine *engine)
+{
+	int n = (int)engine->options.threads, granted;
+	char reason[96];
+
+	if (engine->device->api->memory || (!n && pawl_default_threads(NULL, 0, &n, NULL)))
+		return;
+	granted = pawl_granted_cpus(reason, sizeof(reason));
+	if (n > granted)
+		pawl_note(engine->command,
+			"%d threads share the %d CPU%s that %s granted (%s), and wait for each other",
+			n, granted, granted == 1 ? "" : "s", granted == 1 ? "is" : "are", reason);
+}
+
+const char *
+pawl_engine_kernel_folder(const struct pawl_engine *engine, char *out, size_t n)
+{
+	struct pawl_target_counters counters;
+
+	pawl_device_counters(engine->device, &counters);
+	return engine->device->api->kernel_hash && !counters.cache_fault &&
+			       pawl_env_kernel_cache(out, n)
+		       ? out
+		       : NULL;
+}
+
+bool
+pawl_engine_kernels_text(const struct pawl_engine *engine, char *out, size_t n)
+{
+	struct pawl_target_counters counters;
+	char buffer[PATH_BYTES];
+	const char *folder = pawl_engine_kernel_folder(engine, buffer, sizeof(buffer));
+
+	if (!engine->device->api->kernel_hash)
+		return false;
+	pawl_device_counters(engine->device, &counters);
+	snprintf(out, n, "kernels: %" PRIu64 " compiled, %" PRIu64 " read%s%.300s",
+		counters.kernel_compiles, counters.kernels_read,
+		folder ? " from " : ", none kept", folder ? folder : "");
+	return true;
 }
 
 enum pawl_status

@@ -56,9 +56,21 @@ void pawl_engine_release(struct pawl_engine *engine);
 
 /*
  * The device of --target.  auto: cuda, and with a note cpu where that cannot be.  Without the option:
- * cpu, and with a note ref where there is no module for cpu.
+ * cpu, and with a note ref where there is a module for that only.
  */
 enum pawl_status pawl_engine_open_device(struct pawl_engine *engine, struct pawl_error *err);
+
+/*
+ * Says so when --threads or PAWL_THREADS asks for more threads than CPUs are granted, and the open
+ * device runs on those.
+ */
+void pawl_engine_note_threads(const struct pawl_engine *engine);
+
+/* The folder in which the open device keeps compiled kernels, in out; NULL: it keeps none. */
+const char *pawl_engine_kernel_folder(const struct pawl_engine *engine, char *out, size_t n);
+
+/* "kernels: 2 compiled, 11 read from FOLDER" of the open device; false: its target has none. */
+bool pawl_engine_kernels_text(const struct pawl_engine *engine, char *out, size_t n);
 
 /*
  * Capacity for `need` positions: --ctx, else need rounded up to a multiple of 512, at most what the

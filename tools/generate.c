@@ -11,8 +11,11 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Bytes of a piece that are printed at once. */
-enum { PIECE_BYTES = 1024 };
+enum {
+	PIECE_BYTES = 1024, /* of a piece that are printed at once */
+	KERNELS_BYTES = 400,
+	PATH_BYTES = 4096
+};
 
 static enum pawl_status
 print_piece(const struct pawl_tokenizer *tokenizer, uint32_t id, struct pawl_utf8_stream *stream,
@@ -174,7 +177,8 @@ void
 pawl_generation_note(const struct pawl_engine *engine, const struct pawl_generation *g)
 {
 	const struct pawl_counters *counters = &g->stats.counters;
-	char guesses[128] = "", restored[64] = "";
+	char guesses[128] = "", restored[64] = "", kernels[KERNELS_BYTES];
+	bool has_kernels = pawl_engine_kernels_text(engine, kernels, sizeof(kernels));
 
 	if (g->n_restored)
 		snprintf(restored, sizeof(restored), ", %" PRId64 " of them restored, %" PRId64,
@@ -185,11 +189,12 @@ pawl_generation_note(const struct pawl_engine *engine, const struct pawl_generat
 			g->speculation.proposed, g->speculation.accepted, g->speculation.runs);
 	pawl_note(engine->command,
 		"prompt %" PRId64 " tokens%s at %.1f/s, then %zu at %.1f/s; optimizes %" PRIu64
-		", rebuilds %" PRIu64 ", plan reuses %" PRIu64 ", allocations per token %.4g%s",
+		", rebuilds %" PRIu64 ", plan reuses %" PRIu64 ", allocations per token %.4g%s%s%s",
 		g->n_prompt, restored, per_second(g->n_prompt - g->n_restored, g->prompt_seconds), g->tokens.n,
 		per_second(g->n_steps, g->decode_seconds), counters->optimizes,
 		pawl_counters_rebuilds(counters), reuses(counters),
-		per_step(g->step_allocations, g), guesses);
+		per_step(g->step_allocations, g), guesses, has_kernels ? "; " : "",
+		has_kernels ? kernels : "");
 }
 
 static double
@@ -218,13 +223,13 @@ static const char *const end_names[] = {
 };
 
 enum pawl_status
-pawl_generation_write(
-	const struct pawl_generation *g, struct pawl_output *out, struct pawl_error *err)
+pawl_generation_write(const struct pawl_engine *engine, const struct pawl_generation *g,
+	struct pawl_output *out, struct pawl_error *err)
 {
 	const struct pawl_counters *counters = &g->stats.counters;
+	char folder[PATH_BYTES], *text;
 	struct pawl_json json;
 	cJSON *root, *tokens;
-	char *text;
 	enum pawl_status status;
 
 	pawl_json_init(&json);
@@ -247,6 +252,8 @@ pawl_generation_write(
 	pawl_json_real(&json, root, "validity_checks", (double)counters->validity_checks);
 	pawl_json_real(&json, root, "kernel_compiles", (double)g->stats.kernel_compiles);
 	pawl_json_real(&json, root, "kernels_read", (double)g->stats.kernels_read);
+	pawl_json_string(&json, root, "kernel_folder",
+		pawl_engine_kernel_folder(engine, folder, sizeof(folder)));
 	pawl_json_real(&json, root, "thread_step_backs", (double)g->stats.thread_step_backs);
 	pawl_json_real(&json, root, "allocations_per_token", per_step(g->step_allocations, g));
 	pawl_json_real(&json, root, "bytes_bound_per_token", per_step(g->step_bytes_bound, g));

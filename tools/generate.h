@@ -51,7 +51,7 @@ enum pawl_status pawl_generate(struct pawl_engine *engine, const struct pawl_tok
 /* The line of --stats. */
 void pawl_generation_note(const struct pawl_engine *engine, const struct pawl_generation *g);
 /* The object of --stats-json. */
-enum pawl_status pawl_generation_write(
+enum pawl_status pawl_generation_write(const struct pawl_engine *engine,
 	const struct pawl_generation *g, struct pawl_output *out, struct pawl_error *err);
 
 #endif

@@ -125,6 +125,8 @@ make_scheduler(struct pawl_simulation *s, struct pawl_error *err)
 	if (!status)
 		status = pawl_engine_open_device(s->engine, err);
 	if (!status)
+		pawl_engine_note_threads(s->engine);
+	if (!status)
 		status = pawl_paged_decoder_new(pawl_model_source(s->engine->model),
 			s->engine->device, &paged, &s->decoder, err);
 	if (options.max_prefixes > paged.n_blocks)
