@@ -223,6 +223,45 @@ check "a16 is near exact" python3 "$dir/distance.py" "$dir/all" "$dir/exact" 1e-
 check "a8 is further" python3 "$dir/distance.py" "$dir/a8" "$dir/exact" 0.005 0.5
 check "exact in chunks rounds the cache to f32" python3 "$dir/distance.py" "$dir/exact" "$dir/exact3" 0 1e-4
 
+# perplexity: of windows by their logits
+succeeds "perplexity" eval "$model" --target ref --tokens "$dir/list" --perplexity --window 9
+cp "$dir/out" "$dir/nll"
+for chunk in 1 2; do
+  succeeds "perplexity in chunks" eval "$model" --target ref --tokens $list --perplexity --window 9 --chunk $chunk --threads 2
+  check "chunks of $chunk give the same" cmp "$dir/nll" "$dir/out"
+done
+succeeds "exact perplexity" eval "$model" --tokens $list --perplexity --window 9 --exact
+cp "$dir/out" "$dir/nll.exact"
+tiny bos.gguf gemma
+check "this one wants no BOS, the other does" test "$(encode '')" = '[]' -a \
+  "$("$pawl" tokenize "$dir/bos.gguf" </dev/null)" = '[2]'
+succeeds "perplexity behind BOS" eval "$dir/bos.gguf" --target ref --tokens $list --perplexity --window 9
+cp "$dir/out" "$dir/nll.bos"
+for i in 0 1; do
+  window=$(echo $list | command cut -d, -f$((9 * i + 1))-$((9 * i + 9)))
+  "$pawl" eval "$model" --target ref --tokens "$window" --logits "$dir/window$i"
+  "$pawl" eval "$model" --exact --tokens "$window" --logits "$dir/exact$i"
+  "$pawl" eval "$dir/bos.gguf" --target ref --tokens "2,${window#*,}" --logits "$dir/bos$i"
+done
+cat >"$dir/nll.py" <<'PYTHON'
+import array, math, re, sys
+folder, tokens, said, name, n_vocab = sys.argv[1:]
+tokens, surprises, n_vocab = list(map(int, tokens.split(","))), [], int(n_vocab)
+for i in range(2):
+    logits = array.array("f", open("%s/%s%d" % (folder, name, i), "rb").read())
+    for position in range(4, 8): # 4 of 9 are the first half, nothing follows the last
+        row = logits[n_vocab * position:n_vocab * (position + 1)]
+        surprises.append(math.log(sum(map(math.exp, row))) - row[tokens[9 * i + position + 1]])
+nll = sum(surprises) / len(surprises)
+wanted = "perplexity %.4f, mean negative log likelihood %.6f nats; 8 of 20 tokens scored, windows of 9\n"
+assert open(said).read() == wanted % (math.exp(nll), nll), (wanted % (math.exp(nll), nll))
+PYTHON
+check "as the logits say" python3 "$dir/nll.py" "$dir" $list "$dir/nll" window 300
+check "as the exact ones say" python3 "$dir/nll.py" "$dir" $list "$dir/nll.exact" exact 300
+check "as those behind BOS say" python3 "$dir/nll.py" "$dir" $list "$dir/nll.bos" bos 304
+refused 1 '^pawl eval: --tokens: 20 tokens, a window has 21$' eval "$model" --target ref --tokens $list --perplexity --window 21
+refused 1 'token 1 is 99999' eval "$model" --target ref --tokens 1,99999,3 --perplexity --window 3
+
 # the CPU target gives the reference's bits
 if [ -f "$top_builddir/plugins/.libs/target_cpu.so" ] && [ -f "$top_builddir/plugins/.libs/cpu_compiler.so" ]; then
   succeeds "run on cpu" run "$model" --target cpu -p "the other one" -n 12 --ignore-end

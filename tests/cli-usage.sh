@@ -74,7 +74,13 @@ refused 2 '^pawl run: --stats-json: no FILE after it' run m -p x --stats-json
 refused 2 '^pawl run: there is no option --sta ' run m -p x --sta
 
 refused 2 '^pawl eval: --tokens LIST|FILE is missing' eval m --logits o
-refused 2 '^pawl eval: --logits OUT is missing' eval m --tokens 1
+refused 2 '^pawl eval: --logits OUT or --perplexity is missing' eval m --tokens 1
+for option in "--logits o" --last "--from 1"; do
+  # shellcheck disable=SC2086
+  refused 2 "^pawl eval: ${option% *} does not go with --perplexity " eval m --tokens 1 --perplexity $option
+done
+refused 2 '^pawl eval: --window is for --perplexity ' eval m --tokens 1 --logits o --window 4
+refused 2 '^pawl eval: --window: 2 is not in 3 \.\. ' eval m --tokens 1 --perplexity --window 2
 refused 2 '^pawl eval: --chunk: 0 is not in 1 \.\. 4096' eval m --tokens 1 --logits o --chunk 0
 for option in "--target ref" "--activations a8" "--activations a16" "--threads 1" "--kv f16" "--ctx 64"; do
   # shellcheck disable=SC2086
@@ -102,6 +108,14 @@ for option in "--top-k 5" "--top-p 0.5" "--min-p 0.5" "--seed 1"; do
   # shellcheck disable=SC2086
   refused 2 "^pawl run: ${option% *} is for draws, and without --temp " run m -p x $option
 done
+refused 2 "^pawl tokenize: 'text' is one word too many: the text is read from standard input " tokenize m text
+refused 2 "^pawl detokenize: '5' is one word too many: the ids are read from standard input " detokenize m 5
+for words in "run - -p x" "eval - --tokens 1 --logits o" "tokenize -" "detokenize -" "plan -" "bench -" \
+  "simulate - -" "info -"; do
+  # shellcheck disable=SC2086
+  refused 2 "^pawl ${words%% *}: a model is in a file, not in a standard stream " $words
+done
+refused 2 '^pawl run: --draft: a model is in a file, not in a standard stream ' run m -p x --draft -
 refused 2 '^pawl tokenize: --bos and --no-bos exclude each other' tokenize m --bos --no-bos
 refused 2 '^pawl plan: --seq: 0 is not in 1 \.\. 4096' plan m --seq 0
 refused 2 "^pawl plan: --logits: 'some' is none of none|last|all" plan m --logits some
@@ -139,6 +153,22 @@ succeeds "list of passes" opt --list-passes
 check "passes have meanings" grep -q '^cse  *optional  *values -> values: .' "$dir/out"
 succeeds "list of ops" opt --list-ops
 check "ops have attributes" grep -q '^rms_norm  *2  .*{eps}$' "$dir/out"
+
+# Without its modules the tool says once where they were looked for.
+mkdir "$dir/alone"
+"$top_builddir/libtool" --mode=install cp "$pawl" "$dir/alone/pawl" >/dev/null 2>"$dir/err"
+tiny model.gguf
+kept=$pawl pawl=$dir/alone/pawl
+unset PAWL_PLUGIN_PATH
+refused 1 "^pawl run: target cpu: no target_cpu.so in .*$dir/alone.* (PAWL_PLUGIN_PATH names other folders)$" \
+  run "$dir/model.gguf" -p x
+refused 1 "^pawl run: target ref: no target_ref.so in " run "$dir/model.gguf" -p x --target ref
+mkdir "$dir/only-ref"
+cp "$top_builddir/plugins/.libs/target_ref.so" "$dir/only-ref"
+PAWL_PLUGIN_PATH="$dir/only-ref" tool run "$dir/model.gguf" -p x -n 2
+check "target ref in place of cpu" test $status = 0
+check "which is said" grep -q '^pawl run: target cpu: no target_cpu.so in .*; going on with target ref, which is slow$' "$dir/err"
+pawl=$kept
 
 "$pawl" --help >/dev/full 2>"$dir/err"
 status=$?

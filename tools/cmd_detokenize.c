@@ -38,7 +38,7 @@ pawl_cmd_detokenize(int argc, char **argv)
 	const struct pawl_command command = {"detokenize", "MODEL",
 		"Reads token ids on standard input, as `pawl tokenize` prints them or separated\n"
 		"by blanks, and prints their bytes.",
-		options, sizeof(options) / sizeof(options[0]), 1, 1};
+		options, sizeof(options) / sizeof(options[0]), 1, 2};
 	struct pawl_args args;
 	struct pawl_tokenizer *tokenizer = NULL;
 	struct pawl_gguf *gguf = NULL;
@@ -49,6 +49,10 @@ pawl_cmd_detokenize(int argc, char **argv)
 
 	if (exit_status >= 0)
 		return exit_status;
+	if (args.operands[1])
+		return pawl_usage_error(&command,
+			"'%.100s' is one word too many: the ids are read from standard input",
+			args.operands[1]);
 	if (pawl_gguf_open(args.operands[0], &gguf, &err) ||
 		pawl_tokenizer_from_gguf(gguf, &tokenizer, &err) ||
 		decode_input(tokenizer, control, &text, &n, &err)) {

@@ -52,13 +52,17 @@ pawl_cmd_tokenize(int argc, char **argv)
 	};
 	const struct pawl_command command = {"tokenize", "MODEL",
 		"Reads text on standard input and prints its token ids as a JSON array.", options,
-		sizeof(options) / sizeof(options[0]), 1, 1};
+		sizeof(options) / sizeof(options[0]), 1, 2};
 	struct pawl_args args;
 	struct pawl_error err = {0};
 	int exit_status = pawl_options_parse(&command, argc, argv, &args);
 
 	if (exit_status >= 0)
 		return exit_status;
+	if (args.operands[1])
+		return pawl_usage_error(&command,
+			"'%.100s' is one word too many: the text is read from standard input",
+			args.operands[1]);
 	if (t.bos && t.no_bos)
 		return pawl_usage_error(&command, "--bos and --no-bos exclude each other");
 	t.model = args.operands[0];
