@@ -11,8 +11,12 @@ ci=
 case ${1:-} in
 '') ;;
 --ci) ci=yes ;;
+--help)
+  sed -n '2,/^set /s/^# //p' "$0"
+  exit
+  ;;
 *)
-  echo "usage: check.sh [--ci]" >&2
+  echo "usage: check.sh [--ci] (check.sh --help explains)" >&2
   exit 2
   ;;
 esac
