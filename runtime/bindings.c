@@ -3,6 +3,7 @@
 #include "ir/debug.h"
 #include "runtime/clock.h"
 #include "runtime/memory.h"
+#include "runtime/offers.h"
 #include "runtime/remote.h"
 
 #include <inttypes.h>
@@ -12,11 +13,9 @@ struct pawl_bindings {
 	struct pawl_plan *plan;
 	struct pawl_team *team;
 	struct pawl_storage **storages; /* n_slots */
-	const void **offered;           /* n_slots, data slots only */
-	bool *is_filled;                /* n_slots: the data slot has had bytes */
-	int32_t *data_slots;
-	int32_t n_data_slots;
-	void **args; /* n_args */
+	struct pawl_offers offers;      /* of the data slots */
+	void **outputs;                 /* where outputs lie in scratch memory, NULL: elsewhere */
+	void **args;                    /* n_args */
 	struct pawl_remote *remote; /* NULL: code works on the host's memory */
 	struct pawl_block scratch;  /* of the host */
 	struct pawl_block thread_block;
@@ -42,8 +41,12 @@ point(struct pawl_bindings *b, int32_t slot, char *base)
 static void
 put(struct pawl_bindings *b, int32_t slot, struct pawl_storage *storage)
 {
+	struct pawl_offer *offer = pawl_offers_find(&b->offers, slot);
+
 	pawl_storage_unref(b->storages[slot]);
 	b->storages[slot] = storage;
+	if (offer)
+		offer->to = storage->bytes;
 	point(b, slot, storage->bytes);
 	if (b->remote)
 		pawl_remote_note_args(b->remote);
@@ -56,13 +59,11 @@ alloc_tables(struct pawl_bindings *b, struct pawl_error *err)
 	size_t n = (size_t)program->n_slots;
 
 	b->storages = pawl_memory_zalloc(n, sizeof(*b->storages));
-	b->offered = pawl_memory_zalloc(n, sizeof(*b->offered));
-	b->is_filled = pawl_memory_zalloc(n, sizeof(*b->is_filled));
-	b->data_slots = pawl_memory_zalloc(n, sizeof(*b->data_slots));
+	b->offers.list = pawl_memory_zalloc(n, sizeof(*b->offers.list));
+	b->outputs = pawl_memory_zalloc((size_t)program->n_outputs + 1, sizeof(*b->outputs));
 	b->args = pawl_memory_zalloc((size_t)program->n_args, sizeof(*b->args));
 	b->thread_scratch = pawl_memory_zalloc((size_t)b->n_threads, sizeof(*b->thread_scratch));
-	if (!b->storages || !b->offered || !b->is_filled || !b->data_slots || !b->args ||
-		!b->thread_scratch)
+	if (!b->storages || !b->offers.list || !b->outputs || !b->args || !b->thread_scratch)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for the bindings of %d slots",
 			program->n_slots);
 	return PAWL_OK;
@@ -133,7 +134,6 @@ fill_data(struct pawl_bindings *b, int32_t slot, struct pawl_error *err)
 	struct pawl_storage *storage;
 	enum pawl_status status;
 
-	b->data_slots[b->n_data_slots++] = slot;
 	if (b->remote)
 		status = pawl_storage_wrap(type, PAWL_LOCATION_HOST,
 			pawl_remote_data(b->remote, slot), pawl_storage_bytes(type), NULL, NULL,
@@ -142,6 +142,8 @@ fill_data(struct pawl_bindings *b, int32_t slot, struct pawl_error *err)
 		status = pawl_storage_new(type, &storage, err);
 	if (status)
 		return status;
+	b->offers.list[b->offers.n++] = (struct pawl_offer){
+		.n_bytes = (size_t)storage->n_bytes, .slot = slot};
 	put(b, slot, storage);
 	if (b->remote)
 		point(b, slot, pawl_remote_device_data(b->remote, slot));
@@ -190,6 +192,12 @@ fill_slots(struct pawl_bindings *b, struct pawl_error *err)
 		}
 	}
 	pawl_region_release(&region);
+	for (int32_t i = 0; i < plan->program->n_outputs && !b->remote && !b->owns_outputs; i++) {
+		int32_t output = plan->program->outputs[i];
+
+		if (plan->program->slots[output].role == PAWL_SLOT_OUTPUT)
+			b->outputs[i] = scratch_at(b, plan->program->slots[output].offset);
+	}
 	return status;
 }
 
@@ -247,9 +255,8 @@ pawl_bindings_free(struct pawl_bindings *b)
 	pawl_block_release(&b->thread_block);
 	pawl_memory_free(b->thread_scratch);
 	pawl_memory_free(b->args);
-	pawl_memory_free(b->data_slots);
-	pawl_memory_free(b->is_filled);
-	pawl_memory_free(b->offered);
+	pawl_memory_free(b->outputs);
+	pawl_memory_free(b->offers.list);
 	pawl_memory_free(b->storages);
 	pawl_plan_unref(b->plan);
 	pawl_memory_free(b);
@@ -290,6 +297,7 @@ pawl_bindings_bind(
 {
 	const struct pawl_plan *plan = b->plan;
 	const struct pawl_slot *s = &plan->program->slots[slot];
+	struct pawl_offer *offer = NULL;
 	char there[32], here[32];
 
 	if (s->role == PAWL_SLOT_TEMP || s->role == PAWL_SLOT_LITERAL)
@@ -304,8 +312,10 @@ pawl_bindings_bind(
 			pawl_storage_bytes(&plan->types[slot]),
 			pawl_dtype_name(storage->type.dtype),
 			pawl_layout_name(storage->type.layout), storage->n_bytes);
-	if (b->remote && s->role == PAWL_SLOT_DATA && pawl_storage_is_reachable(storage)) {
-		b->is_filled[slot] = true;
+	if (s->role == PAWL_SLOT_DATA)
+		offer = pawl_offers_find(&b->offers, slot);
+	if (b->remote && offer && pawl_storage_is_reachable(storage)) {
+		offer->is_filled = true;
 		return pawl_storage_read_all(storage, b->storages[slot]->bytes, err);
 	}
 	if (!pawl_location_equal(plan->device->location, storage->location))
@@ -314,7 +324,8 @@ pawl_bindings_bind(
 			pawl_location_text(storage->location, there, sizeof(there)),
 			pawl_location_text(plan->device->location, here, sizeof(here)));
 	put(b, slot, pawl_storage_ref(storage));
-	b->is_filled[slot] = true;
+	if (offer)
+		offer->is_filled = true;
 	b->is_apart = false;
 	return PAWL_OK;
 }
@@ -334,7 +345,7 @@ pawl_bindings_storage(const struct pawl_bindings *b, int32_t slot)
 void
 pawl_bindings_offer(struct pawl_bindings *b, int32_t slot, const void *bytes)
 {
-	b->offered[slot] = bytes;
+	pawl_offers_find(&b->offers, slot)->bytes = bytes;
 }
 
 int64_t
@@ -354,6 +365,7 @@ static enum pawl_status
 check_bound(struct pawl_bindings *b, struct pawl_error *err)
 {
 	const struct pawl_program *program = b->plan->program;
+	const struct pawl_offer *empty;
 
 	for (int32_t i = 0; i < program->n_slots && !b->is_complete; i++) {
 		const struct pawl_slot *slot = &program->slots[i];
@@ -363,13 +375,10 @@ check_bound(struct pawl_bindings *b, struct pawl_error *err)
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "%s is not bound", slot->name);
 	}
 	b->is_complete = true;
-	for (int32_t i = 0; i < b->n_data_slots; i++) {
-		int32_t slot = b->data_slots[i];
-
-		if (!b->is_filled[slot] && !b->offered[slot])
-			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "data const %s has no bytes",
-				program->slots[slot].name);
-	}
+	empty = pawl_offers_find_empty(&b->offers);
+	if (empty)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "data const %s has no bytes",
+			program->slots[empty->slot].name);
 	if (b->team->n_threads > b->n_threads)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"the team has grown from %d to %d threads", b->n_threads,
@@ -401,6 +410,17 @@ check_apart(struct pawl_bindings *b, struct pawl_error *err)
 	return PAWL_OK;
 }
 
+/* What the next run reads of a slot. */
+static const void *
+content(const struct pawl_bindings *b, int32_t slot)
+{
+	const struct pawl_offer *offer = pawl_offers_find(&b->offers, slot);
+
+	if (!offer)
+		return b->storages[slot]->bytes;
+	return offer->bytes ? offer->bytes : offer->to;
+}
+
 static enum pawl_status
 check_run(struct pawl_bindings *b, const struct pawl_symenv *env, struct pawl_error *err)
 {
@@ -420,8 +440,7 @@ check_run(struct pawl_bindings *b, const struct pawl_symenv *env, struct pawl_er
 		const void *bytes = NULL;
 
 		if (check->slot >= 0)
-			bytes = b->offered[check->slot] ? b->offered[check->slot]
-							: b->storages[check->slot]->bytes;
+			bytes = content(b, check->slot);
 		if (b->remote && check->slot >= 0 && b->storages[check->slot]->device)
 			status = pawl_remote_look(
 				b->remote, b->storages[check->slot], &bytes, err);
@@ -448,24 +467,6 @@ poison(struct pawl_bindings *b, struct pawl_error *err)
 	return PAWL_OK;
 }
 
-/* What was offered is forgotten, and copied in place before unless the run is refused. */
-static void
-take_offers(struct pawl_bindings *b, bool is_refused, struct pawl_counters *counters)
-{
-	for (int32_t i = 0; i < b->n_data_slots; i++) {
-		int32_t slot = b->data_slots[i];
-
-		if (!is_refused && b->offered[slot]) {
-			memcpy(b->storages[slot]->bytes, b->offered[slot],
-				(size_t)b->storages[slot]->n_bytes);
-			b->is_filled[slot] = true;
-			if (counters)
-				counters->bytes_bound += (uint64_t)b->storages[slot]->n_bytes;
-		}
-		b->offered[slot] = NULL;
-	}
-}
-
 enum pawl_status
 pawl_bindings_run(struct pawl_bindings *b, const struct pawl_symenv *env,
 	struct pawl_counters *counters, struct pawl_error *err)
@@ -479,9 +480,11 @@ pawl_bindings_run(struct pawl_bindings *b, const struct pawl_symenv *env,
 		.stop_arg = b->stop_arg,
 	};
 	enum pawl_status status = check_run(b, env, err);
+	uint64_t n_bytes = pawl_offers_take(&b->offers, status != PAWL_OK);
 	int64_t start;
 
-	take_offers(b, status != PAWL_OK, counters);
+	if (counters)
+		counters->bytes_bound += n_bytes;
 	if (status)
 		return status;
 	if (b->poisons)
@@ -502,8 +505,11 @@ const void *
 pawl_bindings_output(const struct pawl_bindings *b, int32_t i, struct pawl_type *type)
 {
 	const struct pawl_program *program = b->plan->program;
-	int32_t slot = program->outputs[i];
+	int32_t slot;
 
+	if (!type && b->outputs[i])
+		return b->outputs[i];
+	slot = program->outputs[i];
 	if (type)
 		*type = b->plan->types[slot];
 	if (b->remote && program->slots[slot].role == PAWL_SLOT_OUTPUT && !b->owns_outputs)

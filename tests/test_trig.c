@@ -5,6 +5,8 @@
 #include "tests/suites.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <string.h>
 
 START_TEST(sincos_follows_long_double)
 {
@@ -125,6 +127,36 @@ START_TEST(rows_are_rounded_once)
 }
 END_TEST
 
+static bool
+is_same(float a, float b)
+{
+	return !memcmp(&a, &b, sizeof(a)) || (isnan(a) && isnan(b));
+}
+
+/* A row is made four angles at a time where the machine can; the bits are those of each alone. */
+START_TEST(rows_are_made_of_angles)
+{
+	double frequency[11], sine, cosine;
+	uint32_t state = 7;
+	float c[12], s[12];
+
+	for (int turn = 0; turn < 100000; turn++) {
+		int64_t position = (int64_t)ldexp(fabs(pawl_case_value(&state)), turn % 45);
+		int n = turn % 12;
+
+		for (int i = 0; i < n; i++)
+			frequency[i] = ldexp(pawl_case_value(&state), -(turn / 12 % 30));
+		c[n] = s[n] = 7;
+		pawl_rope_row(position, frequency, n, c, s);
+		for (int i = 0; i < n; i++) {
+			pawl_sincos((double)position * frequency[i], &sine, &cosine);
+			ck_assert(is_same(c[i], (float)cosine) && is_same(s[i], (float)sine));
+		}
+		ck_assert(c[n] == 7 && s[n] == 7);
+	}
+}
+END_TEST
+
 Suite *
 pawl_trig_suite(void)
 {
@@ -137,6 +169,7 @@ pawl_trig_suite(void)
 	tcase_add_test(tcase, sincos_has_edges);
 	tcase_add_test(tcase, frequencies_follow_long_double);
 	tcase_add_test(tcase, rows_are_rounded_once);
+	tcase_add_test(tcase, rows_are_made_of_angles);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
