@@ -295,24 +295,37 @@ import json, sys
 rows = json.load(open(sys.argv[1]))["rows"]
 assert [(r["threads"], r["depth"]) for r in rows] == [(1, 0), (1, 5), (2, 0), (2, 5)]
 assert all(r["prompt_tps"] > 0 and r["decode_tps"] > 0 for r in rows)
-assert all(r["rebuilds"] == 0 for r in rows)
+assert all(r["rebuilds"] == 0 and r["thread_step_backs"] == 0 for r in rows)
+assert all((r["model"], r["target"], r["activations"], r["kv"]) == (sys.argv[2], "ref", "a16", "f16") for r in rows)
 # f32 or f16 keys and values of so many positions: 1 and 6, with -n 2
 assert [r["kv_bytes"] / rows[0]["kv_bytes"] for r in rows] == [1, 6, 1, 6], rows
 PYTHON
-check "rows of the benchmark" python3 "$dir/bench.py" "$dir/out"
+check "rows of the benchmark" python3 "$dir/bench.py" "$dir/out" "$model"
 succeeds "bench as text" bench "$model" --target ref -t 1 -p 4 -n 0 -r 1
 check "a head and a row" test "$(wc -l <"$dir/out")" = 2
+check "one round has no range" grep -qE '^ +1 +0 +[0-9.]+ \+-     - +0\.0 \+-     - +0\.0$' "$dir/out"
+succeeds "two rounds" bench "$model" --target ref -t 1 -p 4 -n 2 -r 2
+check "have one" grep -qE '^ +1 +0 +[0-9.]+ \+- +[0-9.]+% +[0-9.]+ \+- +[0-9.]+% +[0-9.]+$' "$dir/out"
+tool bench "$model" --target ref -t 1,1000 -p 4 -n 0 -r 1 -v
+check "-v: threads" grep -qx 'pawl bench: 1 thread: as asked for' "$dir/err"
+check "-v: how they fared" grep -qx 'pawl bench: threads 1, depth 0: 0 steps back to fewer threads until then' "$dir/err"
+check "more threads than CPUs" grep -q '^pawl bench: 1000 threads share the ' "$dir/err"
+tool bench "$model" --target ref -p 4 -n 0 -r 1 -v
+check "-v: the default" grep -qE '^pawl bench: [0-9]+ threads?: affinity ' "$dir/err"
 succeeds "bench --replan" bench "$model" --target ref -t 1 -n 3 -r 1 --replan
+check "no ranges" test "$(grep -cE '[0-9] \+-   - ' "$dir/out")" = 4
 check "four ways" test "$(grep -c ', plan held\|, replanned every token' "$dir/out")" = 4
 succeeds "bench --replan as JSON" bench "$model" --target ref -t 1 -n 3 -r 1 --replan --json
 check "four rows" test "$(grep -c '"token_s"' "$dir/out")" = 4
+check "and what they are of" test "$(grep -c '"threads":	1,\|"kv":	"f16"\|"model":	"' "$dir/out")" = 15
 succeeds "bench --batch" bench "$model" --target ref -t 1 -n 2 -d 3 -r 1 --batch 1,3
 check "a row for each batch" test "$(grep -cE '^ +[13] +3 ' "$dir/out")" = 2
 succeeds "bench --batch as JSON" bench "$model" --target ref -t 1 -n 2 -r 1 --batch 8 --json
 check "aggregate of a batch" python3 -c '
 import json, sys
 row, = json.load(open(sys.argv[1]))["rows"]
-assert row["sequences"] == 8 and row["decode_tps"] > 0' "$dir/out"
+assert row["sequences"] == 8 and row["decode_tps"] > 0
+assert (row["threads"], row["target"], row["activations"], row["kv"]) == (1, "ref", "a16", "f16")' "$dir/out"
 succeeds "bench --batch up to the context" bench "$model" --target ref -t 1 -n 2 -d 254 -r 1 --batch 1
 refused 1 '^pawl bench: 257 positions are needed, the model was made for 256$' bench "$model" --target ref -t 1 -n 2 -d 255 -r 1 --batch 1
 refused 2 '\-p is not for --batch' bench "$model" --batch 2 -p 5

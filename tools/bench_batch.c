@@ -137,11 +137,13 @@ report(const struct run *run, const struct pawl_engine *engine, struct batch *ba
 		printf("sequences   depth  decode %4" PRId64 " tok/s   one of them\n", run->n);
 	for (int i = 0; i < n_batches; i++) {
 		double spread, tps = pawl_median(batches[i].tps, (int)repeats, &spread);
+		char range[PAWL_SPREAD_BYTES];
 		cJSON *object;
 
 		if (!rows) {
-			printf("%9" PRId64 "%8" PRId64 "%12.1f +- %4.1f%%%14.1f\n",
-				batches[i].n_sequences, run->depth, tps, 50 * spread,
+			printf("%9" PRId64 "%8" PRId64 "%12.1f +- %5s%14.1f\n",
+				batches[i].n_sequences, run->depth, tps,
+				pawl_spread_text(spread, repeats, 1, range),
 				tps / (double)batches[i].n_sequences);
 			continue;
 		}

@@ -130,11 +130,14 @@ measure(struct pawl_engine *engine, struct way *ways, int64_t n, int64_t repeats
 }
 
 static void
-print(const double *seconds, const double *spread, double switching)
+print(const double *seconds, const double *spread, int64_t repeats, double switching)
 {
+	char range[PAWL_SPREAD_BYTES];
+
 	printf("%-36s%14s%10s\n", "one token", "microseconds", "times");
 	for (int i = 0; i < N_WAYS; i++)
-		printf("%-36s%9.0f +- %2.0f%%%10.2f\n", names[i], 1e6 * seconds[i], 50 * spread[i],
+		printf("%-36s%9.0f +- %3s%10.2f\n", names[i], 1e6 * seconds[i],
+			pawl_spread_text(spread[i], repeats, 0, range),
 			seconds[i] / seconds[i / 2 * 2]);
 	printf("%-36s%11.2f\n", "a switch to another cache", 1e6 * switching);
 }
@@ -165,7 +168,7 @@ pawl_bench_replan(struct pawl_engine *engine, int64_t n, int64_t repeats,
 	for (int i = 0; i < N_WAYS; i++)
 		seconds[i] = pawl_median(ways[i].seconds, (int)repeats, &spread[i]);
 	if (!rows) {
-		print(seconds, spread, switching);
+		print(seconds, spread, repeats, switching);
 		return pawl_flush_output(err);
 	}
 	for (int i = 0; i < N_WAYS; i++) {

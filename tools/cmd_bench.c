@@ -18,7 +18,7 @@ enum { MAX_REPEATS = 100 };
 
 struct bench {
 	const char *model;
-	bool json, replan;
+	bool json, replan, verbose;
 	struct pawl_ints threads, depths, batches;
 	int64_t n_prompt, n_generate, repeats;
 	struct pawl_engine_options options;
@@ -26,6 +26,7 @@ struct bench {
 	struct pawl_engine engine;
 	struct pawl_progress progress;
 	uint32_t *ids; /* as many as the largest depth or the prompt needs */
+	char threads_reason[128]; /* of the default number; "" with -t */
 };
 
 struct row {
@@ -177,13 +178,18 @@ measure(struct bench *b, struct row *row, struct pawl_error *err)
 static enum pawl_status
 print_row(const struct bench *b, const struct row *row, struct pawl_error *err)
 {
+	char prompt[PAWL_SPREAD_BYTES], decode[PAWL_SPREAD_BYTES];
+
 	if (row->threads == b->threads.items[0] && row->depth == b->depths.items[0])
 		printf("threads   depth  prompt %4" PRId64 " tok/s  decode %4" PRId64
 		       " tok/s  host us/token\n",
 			b->n_prompt, b->n_generate);
-	printf("%7" PRId64 "%8" PRId64 "%15.1f +- %4.1f%%%14.1f +- %4.1f%%%15.1f\n", row->threads,
-		row->depth, row->prompt_tps, 50 * row->prompt_spread, row->decode_tps,
-		50 * row->decode_spread, row->host_us);
+	printf("%7" PRId64 "%8" PRId64 "%15.1f +- %5s%14.1f +- %5s%15.1f\n", row->threads,
+		row->depth, row->prompt_tps,
+		pawl_spread_text(row->prompt_spread, b->n_prompt ? b->repeats : 0, 1, prompt),
+		row->decode_tps,
+		pawl_spread_text(row->decode_spread, b->n_generate ? b->repeats : 0, 1, decode),
+		row->host_us);
 	return pawl_flush_output(err);
 }
 
@@ -204,13 +210,61 @@ add_row(const struct bench *b, struct pawl_json *json, cJSON *array, const struc
 	pawl_json_real(json, object, "host_us", row->host_us);
 	pawl_json_real(json, object, "weight_bytes", (double)row->stats.packed_bytes);
 	pawl_json_real(json, object, "kv_bytes", (double)row->kv_bytes);
-	pawl_json_string(json, object, "target", b->engine.device->api->name);
-	pawl_json_string(json, object, "activations",
-		pawl_precision_name((enum pawl_precision)b->options.precision));
 	pawl_json_real(json, object, "optimizes", (double)row->stats.counters.optimizes);
 	pawl_json_real(
 		json, object, "rebuilds", (double)pawl_counters_rebuilds(&row->stats.counters));
 	pawl_json_real(json, object, "build_s", row->stats.build_seconds);
+	pawl_json_real(json, object, "thread_step_backs", (double)row->stats.thread_step_backs);
+}
+
+/* What all rows were measured with. */
+static void
+describe_rows(const struct bench *b, struct pawl_json *json, cJSON *rows)
+{
+	cJSON *row;
+
+	cJSON_ArrayForEach(row, rows)
+	{
+		if (b->replan)
+			pawl_json_real(json, row, "threads", (double)b->threads.items[0]);
+		pawl_json_string(json, row, "model", b->model);
+		pawl_json_string(json, row, "target", b->engine.device->api->name);
+		pawl_json_string(json, row, "activations",
+			pawl_precision_name((enum pawl_precision)b->options.precision));
+		pawl_json_string(
+			json, row, "kv", pawl_dtype_name(pawl_engine_kv_dtype(&b->options)));
+	}
+}
+
+/* With -v, how so many threads came about. */
+static void
+note_threads(const struct bench *b, int64_t n)
+{
+	if (b->verbose && *b->threads_reason)
+		pawl_note(b->command, "%s", b->threads_reason);
+	else if (b->verbose)
+		pawl_note(b->command, "%" PRId64 " thread%s: as asked for", n, n == 1 ? "" : "s");
+	pawl_engine_note_threads(&b->engine);
+}
+
+static void
+note_kernels(const struct bench *b)
+{
+	char kernels[400];
+
+	if (pawl_engine_kernels_text(&b->engine, kernels, sizeof(kernels)))
+		pawl_note(b->command, "%s", kernels);
+}
+
+/* -v of a row, on standard error. */
+static void
+note_row(const struct bench *b, const struct row *row)
+{
+	if (b->verbose)
+		pawl_note(b->command,
+			"threads %" PRId64 ", depth %" PRId64 ": %" PRIu64
+			" steps back to fewer threads until then",
+			row->threads, row->depth, row->stats.thread_step_backs);
 }
 
 static enum pawl_status
@@ -222,13 +276,15 @@ bench(struct bench *b, struct pawl_json *json, cJSON *rows, struct pawl_error *e
 
 	if (!status)
 		status = pawl_model_open_bare(b->model, &b->engine.model, err);
-	if (!status && b->replan) {
+	if (!status && (b->replan || b->batches.n)) {
 		b->engine.options.threads = b->threads.items[0];
-		return pawl_bench_replan(&b->engine, b->n_generate, b->repeats, &b->progress,
-			json, rows, err);
-	}
-	if (!status && b->batches.n) {
-		b->engine.options.threads = b->threads.items[0];
+		status = pawl_engine_open_device(&b->engine, err);
+		if (status)
+			return status;
+		note_threads(b, b->threads.items[0]);
+		if (b->replan)
+			return pawl_bench_replan(&b->engine, b->n_generate, b->repeats,
+				&b->progress, json, rows, err);
 		return pawl_bench_batch(&b->engine, &b->batches, b->depths.items[0], b->n_generate,
 			b->repeats, &b->progress, json, rows, err);
 	}
@@ -243,6 +299,8 @@ bench(struct bench *b, struct pawl_json *json, cJSON *rows, struct pawl_error *e
 		pawl_decoder_free(b->engine.decoder);
 		b->engine.decoder = NULL;
 		status = pawl_engine_start(&b->engine, capacity, 0, err);
+		if (!status)
+			note_threads(b, b->threads.items[i]);
 		for (int j = 0; j < b->depths.n && !status; j++) {
 			struct row row = {
 				.threads = b->threads.items[i], .depth = b->depths.items[j]};
@@ -256,6 +314,7 @@ bench(struct bench *b, struct pawl_json *json, cJSON *rows, struct pawl_error *e
 				add_row(b, json, rows, &row);
 			else
 				status = print_row(b, &row, err);
+			note_row(b, &row);
 		}
 	}
 	return status;
@@ -302,17 +361,21 @@ pawl_cmd_bench(int argc, char **argv)
 		{"--batch", PAWL_OPTION_INTS, &b.batches, "N,...",
 			"decode so many sequences together instead, 1 to 8", 1, PAWL_BENCH_MAX_BATCH},
 		{"--json", PAWL_OPTION_ON, &b.json, NULL, "as JSON: {\"rows\": [...]}", 0, 0},
+		{"-v", PAWL_OPTION_ON, &b.verbose, NULL,
+			"say why so many threads, how they fared, where kernels are from", 0, 0},
 	};
 	const struct pawl_command command = {"bench", "MODEL",
 		"Measures tokens per second of a prompt and of decoding, each behind `depth`\n"
 		"positions that are there already.  Medians of the rounds after one that is not\n"
-		"counted; +- is half of the range.  host us is what a decoded token costs outside of\n"
-		"compiled code: checks, token data, binding.  weight_bytes and kv_bytes of JSON are what a\n"
-		"decoded token reads: packed weights, and keys and values in the mean of a round.",
+		"counted; +- is half of the range, - that of a single round.  host us is what a\n"
+		"decoded token costs outside of compiled code: checks, token data, binding.\n"
+		"weight_bytes and kv_bytes of JSON are what a decoded token reads: packed weights,\n"
+		"and keys and values in the mean of a round.",
 		options, sizeof(options) / sizeof(options[0]), 1, 1};
 	struct pawl_args args;
 	struct pawl_error err = {0};
 	struct pawl_json json;
+	cJSON *rows;
 	enum pawl_status status;
 	int exit_status = pawl_options_parse(&command, argc, argv, &args);
 
@@ -335,7 +398,8 @@ pawl_cmd_bench(int argc, char **argv)
 	if (!b.threads.n) {
 		int n_threads;
 
-		if (pawl_default_threads(NULL, 0, &n_threads, &err))
+		if (pawl_default_threads(
+			    b.threads_reason, sizeof(b.threads_reason), &n_threads, &err))
 			return pawl_report_error(&command, &err);
 		b.threads = (struct pawl_ints){{n_threads}, 1};
 	}
@@ -344,10 +408,15 @@ pawl_cmd_bench(int argc, char **argv)
 	pawl_engine_init(&b.engine, &command, &b.options);
 	pawl_json_init(&json);
 	pawl_progress_start(&b.progress, "loading the model");
-	status = bench(&b, &json, b.json ? pawl_json_array(&json, json.root, "rows") : NULL, &err);
+	rows = b.json ? pawl_json_array(&json, json.root, "rows") : NULL;
+	status = bench(&b, &json, rows, &err);
 	pawl_progress_end(&b.progress);
-	if (!status && b.json)
+	if (!status && b.json) {
+		describe_rows(&b, &json, rows);
 		status = print_json(&json, &err);
+	}
+	if (!status && b.verbose)
+		note_kernels(&b);
 	exit_status = status ? pawl_report_error(&command, &err) : pawl_finish_output(&command);
 	pawl_json_release(&json);
 	free(b.ids);

@@ -1,5 +1,6 @@
 #include "tools/median.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static int
@@ -19,4 +20,13 @@ pawl_median(double *values, int n, double *spread)
 	middle = (values[(n - 1) / 2] + values[n / 2]) / 2;
 	*spread = (values[n - 1] - values[0]) / middle;
 	return middle;
+}
+
+const char *
+pawl_spread_text(double spread, int64_t n, int digits, char out[PAWL_SPREAD_BYTES])
+{
+	if (n < 2)
+		return "-";
+	snprintf(out, PAWL_SPREAD_BYTES, "%.*f%%", digits, 50 * spread);
+	return out;
 }
