@@ -47,6 +47,8 @@ struct pawl_target_counters {
 	uint64_t capture_failures;     /* runners that go on with plain launches */
 	const char *capture_fault;     /* why the first of them, NULL: none; the target's */
 	uint64_t device_allocations;
+
+	const char *cache_dir; /* of the options, used unless there is a fault; the target's */
 };
 
 /* One execution of code. */

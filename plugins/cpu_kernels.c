@@ -35,8 +35,11 @@ pawl_cpu_kernels_init(struct pawl_cpu_kernels *kernels, const struct pawl_target
 		pawl_object_cache_open(
 			&kernels->cache, options->cache_dir, &kernels->cache_error) != PAWL_OK)
 		kernels->counters.cache_fault = kernels->cache_error.text;
+	if (options && options->cache_dir)
+		kernels->counters.cache_dir = kernels->cache_dir = strdup(options->cache_dir);
 	return !options || ((!options->module_dir || kernels->module_dir) &&
-				   (!options->dump_dir || kernels->dump_dir));
+				   (!options->dump_dir || kernels->dump_dir) &&
+				   (!options->cache_dir || kernels->cache_dir));
 }
 
 static void
@@ -62,6 +65,7 @@ pawl_cpu_kernels_release(struct pawl_cpu_kernels *kernels)
 	pawl_object_cache_release(&kernels->cache);
 	free(kernels->module_dir);
 	free(kernels->dump_dir);
+	free(kernels->cache_dir);
 }
 
 void

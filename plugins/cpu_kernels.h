@@ -32,7 +32,7 @@ struct pawl_cpu_kernels {
 	struct pawl_target_counters counters;
 	int n_compiling;
 	const struct pawl_cpu_compiler_api *compiler; /* NULL: not opened yet */
-	char *module_dir, *dump_dir;                  /* NULL: beside this module; no dumps */
+	char *module_dir, *dump_dir, *cache_dir;      /* NULL: beside this module; none */
 	struct pawl_object_cache cache;
 	struct pawl_error cache_error; /* why there is none */
 };

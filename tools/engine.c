@@ -1,13 +1,12 @@
 #include "tools/engine.h"
 
-#include "ir/debug.h"
 #include "runtime/cpu_count.h"
 #include "tools/plan_print.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { CTX_STEP = 512, PATH_BYTES = 4096 };
+enum { CTX_STEP = 512 };
 
 enum { AUTO = 3 };
 
@@ -105,23 +104,19 @@ pawl_engine_note_threads(const struct pawl_engine *engine)
 }
 
 const char *
-pawl_engine_kernel_folder(const struct pawl_engine *engine, char *out, size_t n)
+pawl_engine_kernel_folder(const struct pawl_engine *engine)
 {
 	struct pawl_target_counters counters;
 
 	pawl_device_counters(engine->device, &counters);
-	return engine->device->api->kernel_hash && !counters.cache_fault &&
-			       pawl_env_kernel_cache(out, n)
-		       ? out
-		       : NULL;
+	return counters.cache_fault ? NULL : counters.cache_dir;
 }
 
 bool
 pawl_engine_kernels_text(const struct pawl_engine *engine, char *out, size_t n)
 {
+	const char *folder = pawl_engine_kernel_folder(engine);
 	struct pawl_target_counters counters;
-	char buffer[PATH_BYTES];
-	const char *folder = pawl_engine_kernel_folder(engine, buffer, sizeof(buffer));
 
 	if (!engine->device->api->kernel_hash)
 		return false;

@@ -66,8 +66,8 @@ enum pawl_status pawl_engine_open_device(struct pawl_engine *engine, struct pawl
  */
 void pawl_engine_note_threads(const struct pawl_engine *engine);
 
-/* The folder in which the open device keeps compiled kernels, in out; NULL: it keeps none. */
-const char *pawl_engine_kernel_folder(const struct pawl_engine *engine, char *out, size_t n);
+/* The folder in which the open device, which owns the text, keeps compiled kernels; NULL: none. */
+const char *pawl_engine_kernel_folder(const struct pawl_engine *engine);
 
 /* "kernels: 2 compiled, 11 read from FOLDER" of the open device; false: its target has none. */
 bool pawl_engine_kernels_text(const struct pawl_engine *engine, char *out, size_t n);

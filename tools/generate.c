@@ -13,8 +13,7 @@
 
 enum {
 	PIECE_BYTES = 1024, /* of a piece that are printed at once */
-	KERNELS_BYTES = 400,
-	PATH_BYTES = 4096
+	KERNELS_BYTES = 400
 };
 
 static enum pawl_status
@@ -227,7 +226,7 @@ pawl_generation_write(const struct pawl_engine *engine, const struct pawl_genera
 	struct pawl_output *out, struct pawl_error *err)
 {
 	const struct pawl_counters *counters = &g->stats.counters;
-	char folder[PATH_BYTES], *text;
+	char *text;
 	struct pawl_json json;
 	cJSON *root, *tokens;
 	enum pawl_status status;
@@ -252,8 +251,7 @@ pawl_generation_write(const struct pawl_engine *engine, const struct pawl_genera
 	pawl_json_real(&json, root, "validity_checks", (double)counters->validity_checks);
 	pawl_json_real(&json, root, "kernel_compiles", (double)g->stats.kernel_compiles);
 	pawl_json_real(&json, root, "kernels_read", (double)g->stats.kernels_read);
-	pawl_json_string(&json, root, "kernel_folder",
-		pawl_engine_kernel_folder(engine, folder, sizeof(folder)));
+	pawl_json_string(&json, root, "kernel_folder", pawl_engine_kernel_folder(engine));
 	pawl_json_real(&json, root, "thread_step_backs", (double)g->stats.thread_step_backs);
 	pawl_json_real(&json, root, "allocations_per_token", per_step(g->step_allocations, g));
 	pawl_json_real(&json, root, "bytes_bound_per_token", per_step(g->step_bytes_bound, g));
