@@ -1,5 +1,6 @@
 #include "codegen/object_cache.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,6 +17,9 @@
 
 /* More than any kernel has; nothing larger is read. */
 #define MAX_ENTRY_BYTES ((uint64_t)64 << 20)
+
+/* Writing an entry takes milliseconds. */
+enum { STALE_SECONDS = 600 };
 
 static const char magic[8] = {'P', 'A', 'W', 'L', 'O', 'B', 'J', '1'};
 
@@ -42,64 +46,112 @@ is_trusted(const struct stat *info)
 	return info->st_uid == geteuid() && !(info->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* Makes the folders of a path that are missing, for the user alone. */
+/*
+ * Makes the folders of a path that are missing, for the user alone.  That one cannot be made does not
+ * matter where the last is there.
+ */
 static enum pawl_status
 make_folders(const char *path, struct pawl_error *err)
 {
 	char *part = strdup(path), *end;
+	enum pawl_status status = PAWL_OK;
+	bool is_there;
 
 	if (!part)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a path");
-	for (end = part + (*part == '/'); *end; end++) {
+	for (end = part + (*part == '/'); *end && status == PAWL_OK; end++) {
 		if (*end != '/')
 			continue;
 		*end = '\0';
 		if (mkdir(part, 0700) && errno != EEXIST)
-			break;
+			status = pawl_fail(err, PAWL_ENVIRONMENT, "kernel cache %.300s: %.300s: %s",
+				path, part, strerror(errno));
 		*end = '/';
 	}
 	free(part);
-	if (mkdir(path, 0700) && errno != EEXIST)
-		return pawl_fail(
-			err, PAWL_ENVIRONMENT, "kernel cache %s: %s", path, strerror(errno));
-	return PAWL_OK;
+	is_there = !mkdir(path, 0700) || errno == EEXIST;
+	if (!is_there && status == PAWL_OK)
+		status = pawl_fail(
+			err, PAWL_ENVIRONMENT, "kernel cache %.300s: %s", path, strerror(errno));
+	return is_there ? PAWL_OK : status;
 }
 
 static enum pawl_status
-open_folder(struct pawl_object_cache *cache, const char *path, struct pawl_error *err)
+open_folder(struct pawl_object_cache *cache, struct pawl_error *err)
 {
-	enum pawl_status status = make_folders(path, err);
+	enum pawl_status status = make_folders(cache->path, err);
 	struct stat info;
 
 	if (status != PAWL_OK)
 		return status;
-	cache->folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (cache->folder < 0)
-		return pawl_fail(
-			err, PAWL_ENVIRONMENT, "kernel cache %s: %s", path, strerror(errno));
-	if (fstat(cache->folder, &info) || !is_trusted(&info)) {
-		pawl_object_cache_release(cache);
-		return pawl_fail(err, PAWL_ENVIRONMENT,
-			"kernel cache %s: not used, as it is another user's or others may write to it",
-			path);
+	cache->folder = open(cache->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (cache->folder < 0) {
+		int reason = errno;
+		bool is_link = !lstat(cache->path, &info) && S_ISLNK(info.st_mode);
+
+		return pawl_fail(err, PAWL_ENVIRONMENT, "kernel cache %.300s: %s", cache->path,
+			is_link ? "a link, which is not followed" : strerror(reason));
 	}
+	if (fstat(cache->folder, &info) || !is_trusted(&info))
+		return pawl_fail(err, PAWL_ENVIRONMENT,
+			"kernel cache %.300s: not used, as it is another user's or others may write to it",
+			cache->path);
 	return PAWL_OK;
+}
+
+/* HASH.o.PID.ADDRESS: what an entry is called while it is written. */
+static bool
+is_temporary(const char *name)
+{
+	size_t digits = strspn(name, "0123456789abcdef"), pid;
+
+	if (digits != 16 || strncmp(name + digits, ".o.", 3))
+		return false;
+	name += digits + 3;
+	pid = strspn(name, "0123456789");
+	return pid && name[pid] == '.';
+}
+
+/* Removes what processes left that ended while they wrote. */
+static void
+remove_stale(const struct pawl_object_cache *cache)
+{
+	int fd = openat(cache->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	struct stat info;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while ((entry = readdir(dir)))
+		if (is_temporary(entry->d_name) &&
+			!fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) &&
+			time(NULL) - info.st_mtime > STALE_SECONDS)
+			unlinkat(fd, entry->d_name, 0);
+	closedir(dir);
 }
 
 enum pawl_status
 pawl_object_cache_open(struct pawl_object_cache *cache, const char *path, struct pawl_error *err)
 {
-	char *bare = strdup(path), *end;
 	enum pawl_status status;
+	char *end;
 
 	*cache = PAWL_OBJECT_CACHE_NONE;
-	if (!bare)
+	cache->path = strdup(path);
+	if (!cache->path)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a path");
 	/* Behind a slash a link would be followed. */
-	for (end = bare + strlen(bare); end > bare + 1 && end[-1] == '/'; end--)
+	for (end = cache->path + strlen(path); end > cache->path + 1 && end[-1] == '/'; end--)
 		end[-1] = '\0';
-	status = open_folder(cache, bare, err);
-	free(bare);
+	status = open_folder(cache, err);
+	if (status == PAWL_OK)
+		remove_stale(cache);
+	else
+		pawl_object_cache_release(cache);
 	return status;
 }
 
@@ -108,6 +160,7 @@ pawl_object_cache_release(struct pawl_object_cache *cache)
 {
 	if (cache->folder >= 0)
 		close(cache->folder);
+	free(cache->path);
 	*cache = PAWL_OBJECT_CACHE_NONE;
 }
 
@@ -223,6 +276,13 @@ pawl_object_cache_find(const struct pawl_object_cache *cache, const char *key, s
 	return object;
 }
 
+static enum pawl_status
+cannot_write(const struct pawl_object_cache *cache, const char *name, struct pawl_error *err)
+{
+	return pawl_fail(err, PAWL_ENVIRONMENT, "kernel cache %.300s: %s: %s", cache->path, name,
+		strerror(errno));
+}
+
 enum pawl_status
 pawl_object_cache_store(const struct pawl_object_cache *cache, const char *key, const void *object,
 	size_t size, struct pawl_error *err)
@@ -244,15 +304,14 @@ pawl_object_cache_store(const struct pawl_object_cache *cache, const char *key, 
 	fd = openat(cache->folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 		0600);
 	if (fd < 0)
-		return pawl_fail(
-			err, PAWL_ENVIRONMENT, "kernel cache: %s: %s", temporary, strerror(errno));
+		return cannot_write(cache, temporary, err);
 	written = write_quietly(fd, parts, 3);
 	if (!written)
-		pawl_fail(err, PAWL_ENVIRONMENT, "kernel cache: %s: %s", name, strerror(errno));
+		cannot_write(cache, name, err);
 	if ((close(fd) || (written && renameat(cache->folder, temporary, cache->folder, name))) &&
 		written) {
 		written = false;
-		pawl_fail(err, PAWL_ENVIRONMENT, "kernel cache: %s: %s", name, strerror(errno));
+		cannot_write(cache, name, err);
 	}
 	if (!written)
 		unlinkat(cache->folder, temporary, 0);

@@ -10,7 +10,8 @@
  * An entry that is cut, changed, of another key, or not safe to run is a miss, never an error.
  * The folder holds code: it and the entries must belong to the user and be writable by nobody else, and
  * are opened without following a link in their place.  Entries are written under another name and
- * renamed, so that processes that fill a folder at once see whole ones only.
+ * renamed, so that processes that fill a folder at once see whole ones only; what one that was ended
+ * meanwhile leaves is removed by whoever opens the folder ten minutes later.
  *
  * Threads: find and store may be called from several at once.
  */
@@ -30,9 +31,10 @@ struct pawl_object_header {
 
 struct pawl_object_cache {
 	int folder; /* -1: there is none */
+	char *path; /* of it, for messages */
 };
 
-#define PAWL_OBJECT_CACHE_NONE ((struct pawl_object_cache){-1})
+#define PAWL_OBJECT_CACHE_NONE ((struct pawl_object_cache){-1, NULL})
 
 /*
  * Opens the folder, making what is missing of its path.  PAWL_ENVIRONMENT when it cannot be made or
@@ -45,7 +47,7 @@ void pawl_object_cache_release(struct pawl_object_cache *cache);
 /* The object of a key, to be freed by the caller; NULL: a miss, as also without memory. */
 void *pawl_object_cache_find(const struct pawl_object_cache *cache, const char *key, size_t *size);
 
-/* PAWL_ENVIRONMENT when it cannot be written; the folder is then as it was. */
+/* PAWL_ENVIRONMENT, naming the folder, when it cannot be written; the folder is then as it was. */
 enum pawl_status pawl_object_cache_store(const struct pawl_object_cache *cache, const char *key,
 	const void *object, size_t size, struct pawl_error *err);
 

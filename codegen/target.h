@@ -38,7 +38,7 @@ struct pawl_target_counters {
 	uint64_t kernel_compiles; /* kernels generated, ever */
 	uint64_t kernels_read;    /* kernels taken from cache_dir */
 	int64_t code_bytes;       /* of all kernels there are */
-	const char *cache_fault;  /* why cache_dir is not used, NULL: it is; the target's */
+	const char *cache_fault;  /* why kernels are not kept in cache_dir, NULL: they are; the target's */
 
 	/* Of targets with memory of their own. */
 	uint64_t uploads, launches;    /* of runs: copies to the device; kernels launched one by one */

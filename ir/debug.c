@@ -111,46 +111,31 @@ pawl_debug_check(struct pawl_error *err)
 	return PAWL_OK;
 }
 
-bool
-pawl_env_cache_dir(char *out, size_t n)
+enum pawl_status
+pawl_env_kernel_cache(char **out, struct pawl_error *err)
 {
 	static const struct {
 		enum pawl_env variable;
 		const char *below;
 	} places[] = {
-		{PAWL_ENV_CACHE_DIR, ""},
-		{PAWL_ENV_XDG_CACHE, "/pawl"},
-		{PAWL_ENV_HOME, "/.cache/pawl"},
+		{PAWL_ENV_KERNELS, ""},
+		{PAWL_ENV_CACHE_DIR, "/kernels"},
+		{PAWL_ENV_XDG_CACHE, "/pawl/kernels"},
+		{PAWL_ENV_HOME, "/.cache/pawl/kernels"},
 	};
+	const char *base = NULL;
+	size_t i, n;
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		const char *base = pawl_env(places[i].variable);
-		int length;
-
-		if (!base)
-			continue;
-		length = snprintf(out, n, "%s%s", base, places[i].below);
-		return length > 0 && (size_t)length < n;
-	}
-	return false;
-}
-
-bool
-pawl_env_kernel_cache(char *out, size_t n)
-{
-	const char *given = pawl_env(PAWL_ENV_KERNELS);
-	size_t used;
-	int length;
-
-	if (given && !strcmp(given, "off"))
-		return false;
-	if (given) {
-		length = snprintf(out, n, "%s", given);
-		return length > 0 && (size_t)length < n;
-	}
-	if (!pawl_env_cache_dir(out, n))
-		return false;
-	used = strlen(out);
-	length = snprintf(out + used, n - used, "/kernels");
-	return (size_t)length < n - used;
+	*out = NULL;
+	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if ((base = pawl_env(places[i].variable)))
+			break;
+	if (!base || (!i && !strcmp(base, "off")))
+		return PAWL_OK;
+	n = strlen(base) + strlen(places[i].below) + 1;
+	*out = malloc(n);
+	if (!*out)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a path");
+	snprintf(*out, n, "%s%s", base, places[i].below);
+	return PAWL_OK;
 }

@@ -52,15 +52,9 @@ enum pawl_status pawl_debug_check(struct pawl_error *err);
 bool pawl_env_lists(enum pawl_env variable, const char *word);
 
 /*
- * The folder for cached files of Pawl (no final slash): PAWL_CACHE_DIR, else XDG_CACHE_HOME/pawl,
- * else HOME/.cache/pawl.  False when none is set or it does not fit into n bytes.
+ * The folder for compiled kernels, to be freed: PAWL_KERNEL_CACHE, else `kernels` in PAWL_CACHE_DIR,
+ * else in XDG_CACHE_HOME/pawl, else in HOME/.cache/pawl.  NULL when that is "off" or none is set.
  */
-bool pawl_env_cache_dir(char *out, size_t n);
-
-/*
- * The folder for compiled kernels: PAWL_KERNEL_CACHE, else "kernels" in pawl_env_cache_dir.  False
- * when that is "off", none is set, or it does not fit into n bytes.
- */
-bool pawl_env_kernel_cache(char *out, size_t n);
+enum pawl_status pawl_env_kernel_cache(char **out, struct pawl_error *err);
 
 #endif

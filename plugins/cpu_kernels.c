@@ -257,6 +257,18 @@ count(struct pawl_cpu_kernels *kernels, uint64_t *counter)
 	pthread_mutex_unlock(&kernels->lock);
 }
 
+/* The first that an entry could not be written for; the text stays as it is from then on. */
+static void
+note_fault(struct pawl_cpu_kernels *kernels, const struct pawl_error *fault)
+{
+	pthread_mutex_lock(&kernels->lock);
+	if (!kernels->counters.cache_fault) {
+		kernels->cache_error = *fault;
+		kernels->counters.cache_fault = kernels->cache_error.text;
+	}
+	pthread_mutex_unlock(&kernels->lock);
+}
+
 /* What decides a kernel's code, beside its key: who wrote it for whom; to be freed. */
 static char *
 entry_key(enum pawl_cpu_variant variant, const struct pawl_cpu_kernel *kernel)
@@ -312,9 +324,10 @@ compile(struct pawl_cpu_kernels *kernels, const struct pawl_program *program,
 	count(kernels, &kernels->counters.kernel_compiles);
 	status = load(kernel, &call.object, pawl_step_phases(step), err);
 	/* Without room on the disk the next process compiles again: that costs time only. */
-	if (status == PAWL_OK && entry)
-		(void)pawl_object_cache_store(
-			&kernels->cache, entry, call.object.bytes, call.object.size, &fault);
+	if (status == PAWL_OK && entry &&
+		pawl_object_cache_store(&kernels->cache, entry, call.object.bytes, call.object.size,
+			&fault) != PAWL_OK)
+		note_fault(kernels, &fault);
 	kernels->compiler->object_free(&call.object);
 	return status;
 }

@@ -34,7 +34,7 @@ struct pawl_cpu_kernels {
 	const struct pawl_cpu_compiler_api *compiler; /* NULL: not opened yet */
 	char *module_dir, *dump_dir, *cache_dir;      /* NULL: beside this module; none */
 	struct pawl_object_cache cache;
-	struct pawl_error cache_error; /* why there is none */
+	struct pawl_error cache_error; /* why there is none, or an entry was not written */
 };
 
 /* False when memory is exhausted. */

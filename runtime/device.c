@@ -5,6 +5,8 @@
 #include "runtime/memory.h"
 #include "runtime/target_load.h"
 
+#include <stdlib.h>
+
 enum pawl_status
 pawl_device_open(const char *name, const struct pawl_target_options *options,
 	struct pawl_device **out, struct pawl_error *err)
@@ -21,8 +23,8 @@ pawl_device_new(const struct pawl_target_api *api, const struct pawl_target_opti
 {
 	struct pawl_device *device = pawl_memory_zalloc(1, sizeof(*device));
 	struct pawl_target_options o = {0};
-	char cache_dir[4096];
-	enum pawl_status status;
+	char *cache_dir = NULL;
+	enum pawl_status status = PAWL_OK;
 
 	if (options)
 		o = *options;
@@ -30,11 +32,15 @@ pawl_device_new(const struct pawl_target_api *api, const struct pawl_target_opti
 		o.cpu_variant = pawl_env(PAWL_ENV_CPU);
 	if (!o.dump_dir)
 		o.dump_dir = pawl_env(PAWL_ENV_DUMP);
-	if (!o.cache_dir && pawl_env_kernel_cache(cache_dir, sizeof(cache_dir)))
-		o.cache_dir = cache_dir;
 	if (!device)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a device");
-	status = api->open(&o, &device->target, err);
+	if (!o.cache_dir) {
+		status = pawl_env_kernel_cache(&cache_dir, err);
+		o.cache_dir = cache_dir;
+	}
+	if (!status)
+		status = api->open(&o, &device->target, err);
+	free(cache_dir);
 	if (status) {
 		pawl_memory_free(device);
 		return status;

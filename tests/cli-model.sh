@@ -284,6 +284,10 @@ if [ -f "$top_builddir/plugins/.libs/target_cpu.so" ] && [ -f "$top_builddir/plu
     succeeds "$dtype on cpu" eval "$dir/t.gguf" --target cpu --tokens $list --logits "$dir/cpu" --threads 2
     check "$dtype: the same bits" cmp "$dir/ref" "$dir/cpu"
   done
+  ln -s "$dir" "$dir/link"
+  PAWL_KERNEL_CACHE=$dir/link tool eval "$dir/t.gguf" --target cpu --tokens $list --logits "$dir/cpu" --threads 1
+  check "no kernel cache behind a link" test $status = 0
+  check "said once" test "$(grep -c 'link: a link, which is not followed; kernels are compiled at every start$' "$dir/err")" = 1
 else
   skip "the CPU target is not built"
 fi

@@ -37,31 +37,41 @@ START_TEST(words_that_are_none)
 }
 END_TEST
 
+/* NULL: nowhere. */
+static void
+expect_kernels_in(const char *wanted)
+{
+	char *path;
+
+	OK(pawl_env_kernel_cache(&path, &err));
+	ck_assert_pstr_eq(path, wanted);
+	free(path);
+}
+
 START_TEST(where_kernels_are_kept)
 {
-	char path[64];
+	char *long_path = malloc(10001);
 
+	memset(long_path, 'x', 10000);
+	long_path[10000] = '\0';
 	setenv("HOME", "/h", 1);
 	setenv("XDG_CACHE_HOME", "/x", 1);
 	setenv("PAWL_CACHE_DIR", "/c", 1);
 	setenv("PAWL_KERNEL_CACHE", "/k", 1);
-	ck_assert(pawl_env_kernel_cache(path, sizeof(path)));
-	ck_assert_str_eq(path, "/k");
-	ck_assert(!pawl_env_kernel_cache(path, 2));
+	expect_kernels_in("/k");
 	setenv("PAWL_KERNEL_CACHE", "off", 1);
-	ck_assert(!pawl_env_kernel_cache(path, sizeof(path)));
+	expect_kernels_in(NULL);
+	setenv("PAWL_KERNEL_CACHE", long_path, 1);
+	expect_kernels_in(long_path);
 	unsetenv("PAWL_KERNEL_CACHE");
-	ck_assert(pawl_env_kernel_cache(path, sizeof(path)));
-	ck_assert_str_eq(path, "/c/kernels");
-	ck_assert(!pawl_env_kernel_cache(path, strlen("/c/kernels")));
+	expect_kernels_in("/c/kernels");
 	unsetenv("PAWL_CACHE_DIR");
-	ck_assert(pawl_env_kernel_cache(path, sizeof(path)));
-	ck_assert_str_eq(path, "/x/pawl/kernels");
+	expect_kernels_in("/x/pawl/kernels");
 	unsetenv("XDG_CACHE_HOME");
-	ck_assert(pawl_env_kernel_cache(path, sizeof(path)));
-	ck_assert_str_eq(path, "/h/.cache/pawl/kernels");
+	expect_kernels_in("/h/.cache/pawl/kernels");
 	unsetenv("HOME");
-	ck_assert(!pawl_env_kernel_cache(path, sizeof(path)));
+	expect_kernels_in(NULL);
+	free(long_path);
 }
 END_TEST
 

@@ -12,6 +12,7 @@
 #include <check.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct pawl_error err;
@@ -233,13 +235,103 @@ START_TEST(a_file_that_may_not_grow_costs_only_time)
 	ck_assert_int_eq(pawl_object_cache_store(&cache, "key", object, sizeof(object), &err),
 		PAWL_ENVIRONMENT);
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	ck_assert_msg(strstr(err.text, strerror(EFBIG)), "%s", err.text);
+	ck_assert_msg(strstr(err.text, folder) && strstr(err.text, strerror(EFBIG)), "%s", err.text);
 	ck_assert_int_eq(each_entry(NULL), 0);
 	ck_assert_int_eq(sigpending(&pending), 0);
 	ck_assert(!sigismember(&pending, SIGXFSZ));
 	ck_assert_int_eq(
 		pawl_object_cache_store(&cache, "key", object, sizeof(object), &err), PAWL_OK);
 	pawl_object_cache_release(&cache);
+	remove_folder();
+}
+END_TEST
+
+/* An empty file of the folder that was last changed so many seconds ago. */
+static void
+make_file(const char *name, int age)
+{
+	const struct timespec then = {time(NULL) - age, 0}, times[] = {then, then};
+	char path[512];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	file = fopen(path, "w");
+	ck_assert_ptr_nonnull(file);
+	fclose(file);
+	ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+START_TEST(what_ended_writers_left_is_removed)
+{
+	enum { OLD = 700, YOUNG = 500 };
+	static const char *const kept[] = {"0123456789abcdef.o", "0123456789abcdef.o.",
+		"0123456789abcdef.o.12", "0123456789abcdef.o.x.0x12", "0123456789abcde.o.12.0x12",
+		"0123456789abcdeg.o.12.0x12", "notes.o.12.0x12"};
+	enum { N_KEPT = sizeof(kept) / sizeof(kept[0]) };
+	struct pawl_object_cache cache;
+
+	open_cache(&cache);
+	ck_assert_int_eq(pawl_object_cache_store(&cache, "key", "object", 6, &err), PAWL_OK);
+	for (int i = 0; i < N_KEPT; i++)
+		make_file(kept[i], OLD);
+	make_file("0123456789abcdef.o.12.0x7ffc12", YOUNG);
+	make_file("0123456789abcdef.o.13.0x7ffc12", OLD);
+	make_file("fedcba9876543210.o.12.0x7ffc12", OLD);
+	ck_assert_int_eq(each_entry(NULL), 1 + N_KEPT + 3);
+	pawl_object_cache_release(&cache);
+	ck_assert_int_eq(pawl_object_cache_open(&cache, folder, &err), PAWL_OK);
+	ck_assert_int_eq(each_entry(NULL), 1 + N_KEPT + 1);
+	ck_assert(finds(&cache, "key", "object"));
+	make_file("0123456789abcdef.o.12.0x7ffc12", OLD);
+	pawl_object_cache_release(&cache);
+	ck_assert_int_eq(pawl_object_cache_open(&cache, folder, &err), PAWL_OK);
+	ck_assert_int_eq(each_entry(NULL), 1 + N_KEPT);
+	pawl_object_cache_release(&cache);
+	remove_folder();
+}
+END_TEST
+
+static void
+expect_refused(const char *path, const char *why)
+{
+	struct pawl_object_cache cache;
+
+	ck_assert_int_eq(pawl_object_cache_open(&cache, path, &err), PAWL_ENVIRONMENT);
+	ck_assert_msg(strstr(err.text, why) != NULL, "'%s' does not say '%s'", err.text, why);
+	ck_assert_int_eq(cache.folder, -1);
+	ck_assert_ptr_null(cache.path);
+}
+
+START_TEST(why_a_folder_is_not_used)
+{
+	char path[128], why[512], *long_path = malloc(10001);
+
+	make_folder();
+	make_file("file", 0);
+	snprintf(path, sizeof(path), "%s/file/below/deep", folder);
+	snprintf(why, sizeof(why), "%s: %s/file/below: %s", path, folder, strerror(ENOTDIR));
+	expect_refused(path, why);
+	if (geteuid()) {
+		ck_assert_int_eq(chmod(folder, 0500), 0);
+		snprintf(path, sizeof(path), "%s/a/b", folder);
+		snprintf(why, sizeof(why), "%s: %s/a: %s", path, folder, strerror(EACCES));
+		expect_refused(path, why);
+		ck_assert_int_eq(chmod(folder, 0700), 0);
+	}
+	snprintf(path, sizeof(path), "%s/file", folder);
+	snprintf(why, sizeof(why), "%s: %s", path, strerror(ENOTDIR));
+	expect_refused(path, why);
+	snprintf(path, sizeof(path), "%s/link", folder);
+	ck_assert_int_eq(symlink(folder, path), 0);
+	snprintf(why, sizeof(why), "%s: a link, which is not followed", path);
+	expect_refused(path, why);
+	ck_assert_int_eq(remove(path), 0);
+	ck_assert_int_eq(symlink("nowhere", path), 0);
+	expect_refused(path, why);
+	memset(long_path, 'x', 10000);
+	long_path[10000] = '\0';
+	expect_refused(long_path, strerror(ENAMETOOLONG));
+	free(long_path);
 	remove_folder();
 }
 END_TEST
@@ -276,9 +368,9 @@ static const char graph[] =
 	"%w = const {role = weight} : q8_0[48, 64]\n%0 = matmul %x, %w : f32[3, 48]\n"
 	"%y = silu %0 : f32[3, 48]\noutput %y\n}\n";
 
-/* The kernels that building the graph's plan makes and reads. */
+/* The kernels that building the graph's plan makes and reads, and in why what is said of the folder. */
 static struct pawl_target_counters
-build(const char *variant)
+build_noting(const char *variant, char *why, size_t n)
 {
 	struct pawl_target_options options = {.cpu_variant = variant, .cache_dir = folder};
 	struct pawl_plan_options plan_options = {.no_reuse = false};
@@ -293,10 +385,20 @@ build(const char *variant)
 	ck_assert_msg(pawl_plan_build(g, device, &plan_options, &plan, &err) == PAWL_OK, "%s",
 		err.text);
 	pawl_device_counters(device, &counters);
-	ck_assert_ptr_null(counters.cache_fault);
+	snprintf(why, n, "%s", counters.cache_fault ? counters.cache_fault : "");
 	pawl_plan_unref(plan);
 	pawl_graph_free(g);
 	pawl_device_unref(device);
+	return counters;
+}
+
+static struct pawl_target_counters
+build(const char *variant)
+{
+	char why[256];
+	const struct pawl_target_counters counters = build_noting(variant, why, sizeof(why));
+
+	ck_assert_str_eq(why, "");
 	return counters;
 }
 
@@ -386,6 +488,34 @@ START_TEST(a_folder_that_cannot_be_used_costs_only_time)
 }
 END_TEST
 
+static void
+replace_by_folder(const char *path)
+{
+	ck_assert_int_eq(remove(path), 0);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+}
+
+START_TEST(an_entry_that_cannot_be_written_is_said)
+{
+	struct pawl_target_counters first, second;
+	char why[256], start[128];
+
+	make_folder();
+	snprintf(start, sizeof(start), "kernel cache %s: ", folder);
+	first = build(NULL);
+	each_entry(replace_by_folder);
+	for (int i = 0; i < 2; i++) {
+		second = build_noting(NULL, why, sizeof(why));
+		ck_assert_uint_eq(second.kernel_compiles, first.kernel_compiles);
+		ck_assert_msg(!strncmp(why, start, strlen(start)), "%s", why);
+		ck_assert_msg(strstr(why, strerror(EISDIR)) != NULL, "%s", why);
+	}
+	ck_assert_int_eq(each_entry(remove_entry), (int)first.kernel_compiles);
+	build(NULL);
+	remove_folder();
+}
+END_TEST
+
 START_TEST(processes_fill_a_folder_at_once)
 {
 	enum { N = 4 };
@@ -424,11 +554,14 @@ pawl_object_cache_suite(void)
 	tcase_add_test(tcase, damage_is_a_miss);
 	tcase_add_test(tcase, what_others_could_have_written_is_not_run);
 	tcase_add_test(tcase, a_file_that_may_not_grow_costs_only_time);
+	tcase_add_test(tcase, what_ended_writers_left_is_removed);
+	tcase_add_test(tcase, why_a_folder_is_not_used);
 	tcase_add_test(tcase, folders_are_made);
 #ifdef PAWL_HAVE_LLVM
 	tcase_add_test(tcase, a_warm_start_compiles_nothing);
 	tcase_add_test(tcase, an_object_that_cannot_be_loaded_is_a_miss);
 	tcase_add_test(tcase, a_folder_that_cannot_be_used_costs_only_time);
+	tcase_add_test(tcase, an_entry_that_cannot_be_written_is_said);
 	tcase_add_test(tcase, processes_fill_a_folder_at_once);
 #endif
 	suite_add_tcase(suite, tcase);

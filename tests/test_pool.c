@@ -473,7 +473,6 @@ END_TEST
 
 START_TEST(environment)
 {
-	char folder[64], small[8];
 	int64_t value = 9;
 
 	setenv("PAWL_DEBUG", "verify,time", 1);
@@ -492,18 +491,6 @@ START_TEST(environment)
 	setenv("PAWL_BISECT", "12", 1);
 	ck_assert(pawl_env_int(PAWL_ENV_BISECT, &value));
 	ck_assert_int_eq(value, 12);
-	unsetenv("PAWL_CACHE_DIR");
-	unsetenv("XDG_CACHE_HOME");
-	setenv("HOME", "/nowhere", 1);
-	ck_assert(pawl_env_cache_dir(folder, sizeof(folder)));
-	ck_assert_str_eq(folder, "/nowhere/.cache/pawl");
-	setenv("XDG_CACHE_HOME", "/xdg", 1);
-	ck_assert(pawl_env_cache_dir(folder, sizeof(folder)));
-	ck_assert_str_eq(folder, "/xdg/pawl");
-	setenv("PAWL_CACHE_DIR", "/own/place", 1);
-	ck_assert(pawl_env_cache_dir(folder, sizeof(folder)));
-	ck_assert_str_eq(folder, "/own/place");
-	ck_assert(!pawl_env_cache_dir(small, sizeof(small)));
 }
 END_TEST
 

@@ -21,23 +21,29 @@ pawl_engine_init(struct pawl_engine *engine, const struct pawl_command *command,
 	*engine = (struct pawl_engine){.command = command, .options = *options};
 }
 
+/* Once, that kernels are not kept. */
+static void
+note_kernel_cache(struct pawl_engine *engine)
+{
+	struct pawl_target_counters counters;
+
+	if (!engine->device || engine->cache_noted)
+		return;
+	pawl_device_counters(engine->device, &counters);
+	engine->cache_noted = counters.cache_fault;
+	if (counters.cache_fault)
+		pawl_note(engine->command, "%s; kernels are compiled at every start",
+			counters.cache_fault);
+}
+
 void
 pawl_engine_release(struct pawl_engine *engine)
 {
+	note_kernel_cache(engine);
 	pawl_decoder_free(engine->decoder);
 	pawl_device_unref(engine->device);
 	pawl_model_free(engine->model);
 	*engine = (struct pawl_engine){0};
-}
-
-static void
-note_kernel_cache(const struct pawl_engine *engine)
-{
-	struct pawl_target_counters counters;
-
-	pawl_device_counters(engine->device, &counters);
-	if (counters.cache_fault)
-		pawl_note(engine->command, "%s; going on without", counters.cache_fault);
 }
 
 /* A GPU that is there but fails is not passed over in silence either: the note says what it said. */

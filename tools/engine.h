@@ -45,6 +45,7 @@ struct pawl_engine {
 	struct pawl_model *model;
 	struct pawl_device *device;
 	struct pawl_decoder *decoder;
+	bool cache_noted; /* that kernels are not kept */
 	bool keeps_all;   /* no rings: every position stays, as what is saved needs it */
 	int64_t rollback; /* tokens that may be taken back at once, in rings too */
 };
