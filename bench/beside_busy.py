@@ -1,12 +1,33 @@
 #!/usr/bin/env python3
 """beside_busy.py COMMAND...: runs it beside a process that computes without end."""
 
-import subprocess
+import os
 import sys
 
-with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
+from children import end_on_signals, run, running
+
+# Until its parent is another, which it is when this script was killed.
+COMPUTE = """
+import os, sys
+while os.getppid() == int(sys.argv[1]):
+    for _ in range(1000000):
+        pass
+"""
+
+
+def main():
+    if len(sys.argv) < 2:
+        print("usage: beside_busy.py COMMAND...", file=sys.stderr)
+        sys.exit(2)
+    end_on_signals()
     try:
-        status = subprocess.run(sys.argv[1:], check=False).returncode
-    finally:
-        busy.kill()
-sys.exit(status)
+        with running([sys.executable, "-c", COMPUTE, str(os.getpid())]):
+            status = run(sys.argv[1:]).returncode
+            sys.exit(status if status >= 0 else 128 - status)
+    except OSError as fault:
+        print("beside_busy.py: %s: %s" % (sys.argv[1], fault.strerror), file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

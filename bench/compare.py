@@ -5,7 +5,6 @@ turns, and prints medians, ratios and shares of memory bandwidth.  bench/perform
 for what docs/performance.md shows.
 """
 
-import argparse
 import datetime
 import itertools
 import json
@@ -13,6 +12,8 @@ import os
 import subprocess
 import sys
 
+from checks import (Parser, can_write, is_file, is_program, listed, refuse, whole)
+from children import end_on_signals, run
 from engines import Case, LlamaCpp, OpenVino, Pawl, Settings
 from idle_gate import run_alone
 import report
@@ -21,41 +22,34 @@ BENCH = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(BENCH)
 CACHE = os.environ.get("PAWL_CACHE_DIR") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "pawl")
-
-
-def numbers(text):
-    return [int(word) for word in text.split(",")] if text else []
-
-
-def words(text):
-    return text.split(",")
+PAWL, READ_BANDWIDTH = os.path.join("tools", "pawl"), os.path.join("bench", "read_bandwidth")
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser(description=__doc__)
     parser.add_argument("model", nargs="?",
                         default=os.path.join(CACHE, "SmolLM2-135M-Instruct.Q4_1.gguf"))
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), metavar="FOLDER",
                         help="where Pawl was built (default: build)")
-    parser.add_argument("--activations", type=words, default=["a16"], metavar="A,...",
+    parser.add_argument("--activations", type=listed(str), default=["a16"], metavar="A,...",
                         help="a16, a8 or both")
-    parser.add_argument("-t", "--threads", type=numbers, default=[1, 2], metavar="N,...")
-    parser.add_argument("-d", "--depths", type=numbers, default=[0], metavar="N,...",
-                        help="positions before what is decoded")
-    parser.add_argument("-p", "--prompts", type=numbers, default=[128], metavar="N,...",
+    parser.add_argument("-t", "--threads", type=listed(whole(1)), default=[1, 2], metavar="N,...")
+    parser.add_argument("-d", "--depths", type=listed(whole(0)), default=[0], metavar="N,...",
+                        help="positions before what is decoded; '': none")
+    parser.add_argument("-p", "--prompts", type=listed(whole(1)), default=[128], metavar="N,...",
                         help="lengths of prompts; '': none")
-    parser.add_argument("-n", "--generate", type=int, default=64, metavar="N")
-    parser.add_argument("-r", "--rounds", type=int, default=5)
-    parser.add_argument("--repeats", type=int, default=2,
+    parser.add_argument("-n", "--generate", type=whole(1), default=64, metavar="N")
+    parser.add_argument("-r", "--rounds", type=whole(1), default=5)
+    parser.add_argument("--repeats", type=whole(1, 100), default=2,
                         help="within a process, of which the median counts (default: 2)")
-    parser.add_argument("--batch", type=numbers, default=[], metavar="N,...",
+    parser.add_argument("--batch", type=listed(whole(1, 8)), default=[], metavar="N,...",
                         help="sequences decoded together by one thread")
     parser.add_argument("--busy", action="store_true",
                         help="decode beside a process that computes without end as well")
     parser.add_argument("--openvino", action="store_true", help="beside OpenVINO GenAI as well")
-    parser.add_argument("--quantize", type=words, metavar="TYPE,...",
+    parser.add_argument("--quantize", type=listed(str), metavar="TYPE,...",
                         help="the model re-quantized by llama-quantize instead of itself")
-    parser.add_argument("--patience", type=int, default=60, metavar="SECONDS",
+    parser.add_argument("--patience", type=whole(0), default=60, metavar="SECONDS",
                         help="how long to wait for an idle machine before a disturbed run")
     parser.add_argument("--at-least", type=float, metavar="RATIO",
                         help="exit with 1 when a ratio is below this")
@@ -64,10 +58,29 @@ def arguments():
     return parser.parse_args()
 
 
+def check(options):
+    """Refuses what would fail, or measure nothing, only after minutes."""
+    if not options.threads:
+        refuse("-t: no number of threads")
+    if not options.activations or set(options.activations) - {"a16", "a8"}:
+        refuse("--activations: a16, a8 or both")
+    if not (options.depths or options.prompts or options.batch or options.busy):
+        refuse("nothing to measure")
+    if options.at_least is not None and not (options.depths or options.prompts):
+        refuse("--at-least is about -d and -p, and neither is measured")
+    is_file(options.model)
+    for program in PAWL, READ_BANDWIDTH:
+        is_program(os.path.join(options.build, program))
+    if options.json:
+        can_write(options.json)
+
+
 def script(name):
     """What a script beside this one prints."""
-    return subprocess.run([os.path.join(BENCH, name)], check=True, stdout=subprocess.PIPE,
-                          text=True).stdout.strip()
+    process = run([os.path.join(BENCH, name)], stdout=subprocess.PIPE, text=True)
+    if process.returncode:
+        raise SystemExit("%s: exit status %d" % (name, process.returncode))
+    return process.stdout.strip()
 
 
 def quantized(model, wanted, llama_cpp):
@@ -75,9 +88,13 @@ def quantized(model, wanted, llama_cpp):
     stem = os.path.basename(model).rsplit(".", 2)[0]
     path = os.path.join(CACHE, "%s.%s.gguf" % (stem, wanted))
     if not os.path.exists(path):
-        subprocess.run([os.path.join(llama_cpp, "llama-quantize"), "--allow-requantize", model,
-                        path + ".part", wanted], check=True, stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL)
+        process = run([os.path.join(llama_cpp, "llama-quantize"), "--allow-requantize", model,
+                       path + ".part", wanted], stdout=subprocess.DEVNULL,
+                      stderr=subprocess.DEVNULL)
+        if process.returncode:
+            if os.path.exists(path + ".part"):
+                os.remove(path + ".part")
+            refuse("--quantize: llama-quantize makes no %s of %s" % (wanted, model))
         os.replace(path + ".part", path)
     return path
 
@@ -95,7 +112,7 @@ def cases_of(options, file, threads):
 def read_bandwidth(options, file, threads):
     """Of as much memory as the file has."""
     megabytes = max(threads, os.path.getsize(file) >> 20)
-    program = os.path.join(options.build, "bench", "read_bandwidth")
+    program = os.path.join(options.build, READ_BANDWIDTH)
     output, clean = run_alone([program, str(threads), str(megabytes)], options.patience)
     return {"file": os.path.basename(file), "threads": threads, "gbs": float(output),
             "clean": clean}
@@ -142,6 +159,8 @@ def describe(options, engines):
 
 def main():
     options = arguments()
+    check(options)
+    end_on_signals()
     settings = Settings(options.generate, options.repeats, options.patience)
     plugins = os.path.join(options.build, "plugins", ".libs")
     os.environ.setdefault("PAWL_PLUGIN_PATH", plugins)
@@ -149,7 +168,7 @@ def main():
     files = [options.model]
     if options.quantize:
         files = [quantized(options.model, wanted, llama_cpp) for wanted in options.quantize]
-    engines = [Pawl(os.path.join(options.build, "tools", "pawl"), activations, settings)
+    engines = [Pawl(os.path.join(options.build, PAWL), activations, settings)
                for activations in options.activations]
     engines.append(LlamaCpp(llama_cpp, settings))
     refused = {}
@@ -172,8 +191,12 @@ def main():
         if options.json:
             report.write_json(options.json, data)
     print(report.text([data]))
-    if options.at_least is not None and report.least_ratio(data) < options.at_least:
-        raise SystemExit("a ratio is below %g" % options.at_least)
+    if options.at_least is not None:
+        least = report.least_ratio(data)
+        if least is None:
+            raise SystemExit("nothing was measured of Pawl and a peer")
+        if least < options.at_least:
+            raise SystemExit("a ratio is below %g" % options.at_least)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 
+from children import run
 from idle_gate import run_alone
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -142,10 +143,10 @@ class OpenVino:
 
     def try_file(self, file):
         """Remembers whether it refuses that file."""
-        run = subprocess.run([str(word) for word in self.command(file, 1, [])], text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-        if run.returncode:
-            self.refused[os.path.basename(file)] = run.stderr.strip().split("\n")[-1]
+        process = run([str(word) for word in self.command(file, 1, [])], text=True,
+                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if process.returncode:
+            self.refused[os.path.basename(file)] = process.stderr.strip().split("\n")[-1]
 
     def can(self, case):
         return (case.kind in ("decode", "prompt")

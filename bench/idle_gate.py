@@ -4,6 +4,8 @@ import os
 import subprocess
 import time
 
+from children import run
+
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -48,8 +50,7 @@ def run_alone(command, limit=300, tries=4, foreign_share=0.04):
         busy = sum(ticks[0] for ticks in cpu_ticks().values())
         used = os.times()
         start = time.monotonic()
-        process = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                 text=True, check=False)
+        process = run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if process.returncode != 0:
             raise SystemExit("%s: exit status %d\n%s" % (command[0], process.returncode,
                                                          process.stderr[-2000:]))

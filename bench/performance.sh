@@ -8,6 +8,15 @@ set -eu
 rounds=${1:-5}
 test $# = 0 || shift
 parts=${*:-smollm2 formats gemma}
+case $rounds in
+'' | *[!0-9]* | 0*) refuse "'$rounds' is no number of rounds" ;;
+esac
+for name in $parts; do
+  case $name in
+  smollm2 | formats | gemma) ;;
+  *) refuse "'$name' is no part: smollm2, formats or gemma" ;;
+  esac
+done
 results=$root/build/performance
 
 # part NAME ARGUMENT...
@@ -37,7 +46,6 @@ for name in $parts; do
     try_fetch_gemma || die "no Gemma"
     part gemma "$gemma" -d 0,1024 --openvino
     ;;
-  *) die "no part $name" ;;
   esac
 done
 say "docs/performance.md holds the figures"

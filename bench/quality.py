@@ -7,7 +7,6 @@ The text is cut into windows; in each, as llama-perplexity does it, the second h
 replacing the first token where the model wants it.
 """
 
-import argparse
 import json
 import math
 import os
@@ -17,13 +16,15 @@ import sys
 
 import numpy as np
 
+from checks import Parser, can_write, is_file, is_program, refuse, whole, write_text
+from children import end_on_signals, run
 from quality_engines import Exact, Pawl, Peer
 
 BLOCK, ROWS = 64, 2  # of positions: that are multiplied, and compared, at a time
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser(description=__doc__)
     parser.add_argument("model")
     parser.add_argument("f32", help="the same, its weights expanded to F32")
     parser.add_argument("text")
@@ -31,11 +32,22 @@ def arguments():
     parser.add_argument("--peer", required=True, help="folder of llama-perplexity")
     parser.add_argument("--peer-logits", required=True, help="what bench/peer_logits.c makes")
     parser.add_argument("--cache", required=True, help="folder for the states in float64")
-    parser.add_argument("--length", type=int, default=512, help="of a window (default: 512)")
-    parser.add_argument("--windows", type=int, help="no more than these")
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--length", type=whole(4), default=512, help="of a window (default: 512)")
+    parser.add_argument("--windows", type=whole(1), help="no more than these")
+    parser.add_argument("--threads", type=whole(1), default=os.cpu_count())
     parser.add_argument("--json", metavar="FILE", help="where to write what was measured")
-    return parser.parse_args()
+    options = parser.parse_args()
+    for path in options.model, options.f32, options.text:
+        is_file(path)
+    for program in options.pawl, options.peer_logits, perplexity_program(options):
+        is_program(program)
+    if options.json:
+        can_write(options.json)
+    return options
+
+
+def perplexity_program(options):
+    return os.path.join(options.peer, "llama-perplexity")
 
 
 def engines(options):
@@ -55,6 +67,14 @@ def engines(options):
     }
 
 
+def output(command, given=None):
+    """What it prints; a failure, of which it has said why, ends this process."""
+    process = run(command, given, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    if process.returncode:
+        sys.exit("%s: exit status %d" % (command[0], process.returncode))
+    return process.stdout
+
+
 def same_ids(options):
     """The ids of the text, on which both agree, and whether the first of them is a BOS."""
     with open(options.text, "rb") as file:
@@ -62,12 +82,10 @@ def same_ids(options):
     command = [options.pawl, "tokenize", options.model, "--no-special"]
 
     def ids(*some):
-        return json.loads(subprocess.run(command + list(some), input=text, check=True,
-                                         stdout=subprocess.PIPE).stdout)
+        return json.loads(output(command + list(some), text))
 
     ours, bare = ids(), ids("--no-bos")
-    theirs = subprocess.run([options.peer_logits, options.model, "ids"], input=text, check=True,
-                            stdout=subprocess.PIPE).stdout
+    theirs = output([options.peer_logits, options.model, "ids"], text)
     if ours != list(map(int, theirs.split())):
         sys.exit("Pawl and llama.cpp disagree about the tokens of the text")
     return ours, ours != bare
@@ -145,10 +163,9 @@ def score(options, windows):
 
 def own_perplexity(options, model, *more):
     """What llama-perplexity says of as many windows."""
-    said = subprocess.run([os.path.join(options.peer, "llama-perplexity"), "-m", model, "-f",
-                           options.text, "-c", str(options.length), "--chunks",
-                           str(options.windows), "-t", str(options.threads), *more], check=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
+    said = run([perplexity_program(options), "-m", model, "-f", options.text, "-c",
+                str(options.length), "--chunks", str(options.windows), "-t", str(options.threads),
+                *more], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
     found = re.search(r"PPL = ([0-9.]+)", said)
     if not found:
         sys.exit("llama-perplexity gives no estimate:\n" + said[-2000:])
@@ -158,6 +175,9 @@ def own_perplexity(options, model, *more):
 def measure(options):
     ids, has_bos = same_ids(options)
     windows = cut(ids, has_bos, options.length, options.windows)
+    if not windows:
+        refuse("%s: %d tokens are less than a window of %d" %
+               (options.text, len(ids), options.length))
     options.windows = len(windows)
     rows = [s.row(name) for name, s in score(options, windows).items()]
     own = {"llama.cpp, KV f16": own_perplexity(options, options.model),
@@ -185,11 +205,11 @@ def table(result):
 
 def main():
     options = arguments()
+    end_on_signals()
     result = measure(options)
     print("\n".join(table(result)))
     if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=1)
+        write_text(options.json, json.dumps(result, indent=1))
 
 
 if __name__ == "__main__":

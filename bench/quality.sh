@@ -6,6 +6,9 @@ set -eu
 . "$(dirname "$0")/../tools/setup-lib.sh"
 
 windows=${1:-16}
+case $windows in
+'' | *[!0-9]* | 0*) refuse "'$windows' is no number of windows" ;;
+esac
 results=$root/build/quality
 licenses=/usr/share/common-licenses
 text_sha256=b5f629f9cf0108c7606b6103efc74feec9b97c42a5a2ba96681b65d6a87d00d6

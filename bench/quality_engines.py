@@ -12,6 +12,8 @@ import tempfile
 import gguf
 import numpy as np
 
+from children import run, running
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 import reference  # noqa: E402
@@ -73,7 +75,9 @@ class Pawl:
             for window in windows:
                 with open(ids, "w", encoding="ascii") as file:
                     file.write(numbers(window))
-                subprocess.run(self.command + ["--tokens", ids, "--logits", logits], check=True)
+                command = self.command + ["--tokens", ids, "--logits", logits]
+                if run(command).returncode:
+                    sys.exit(f"{command[0]} eval failed")
                 yield np.fromfile(logits, "<f4")
 
 
@@ -89,9 +93,9 @@ class Peer:
             ids.write("\n".join(map(numbers, windows)).encode() + b"\n")
             ids.seek(0)
             n_rows = len(windows[0]) - self.first
-            with subprocess.Popen([self.program, self.model, self.cache, str(len(windows[0])),
-                                   str(self.first), str(self.threads)],
-                                  stdin=ids, stdout=subprocess.PIPE) as process:
+            with running([self.program, self.model, self.cache, str(len(windows[0])),
+                          str(self.first), str(self.threads)],
+                         stdin=ids, stdout=subprocess.PIPE) as process:
                 n_vocab = vocabulary(self.model)
                 for _ in windows:
                     logits = process.stdout.read(4 * n_rows * n_vocab)

@@ -4,20 +4,34 @@ report.py JSON...: tables in Markdown of what bench/compare.py wrote.  With --up
 those in a document, and --svg draws tokens/s over depth.
 """
 
-import argparse
 import json
 
 import plot
+from checks import Parser, can_write, is_file, refuse, write_text
 from summary import Summary, is_pawl
 
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 UNSURE = "~"
+KEYS = {"machine", "date", "commit", "versions", "rounds", "refused", "bandwidth", "samples"}
 
 
 def write_json(path, data):
-    with open(path, "w", encoding="utf-8") as out:
-        json.dump(data, out, indent=1)
-        out.write("\n")
+    write_text(path, json.dumps(data, indent=1) + "\n")
+
+
+def read_json(path):
+    """What write_json() wrote for bench/compare.py."""
+    is_file(path)
+    try:
+        with open(path, encoding="utf-8") as file:
+            data = json.load(file)
+    except ValueError:
+        refuse("%s: no JSON" % path)
+    if not isinstance(data, dict) or KEYS - set(data):
+        refuse("%s: not of bench/compare.py" % path)
+    if not data["samples"]:
+        refuse("%s: nothing was measured" % path)
+    return data
 
 
 def markdown(head, rows):
@@ -144,40 +158,40 @@ def text(runs):
 
 
 def least_ratio(data):
-    """Of decoding and prompts, beside any peer."""
+    """Of decoding and prompts, beside any peer; None when there is none."""
     summary = Summary(data)
     ratios = [summary.ratio(kind, case, pawl, peer) for kind in ("decode", "prompt")
               for case in summary.cases(kind) for pawl in summary.engines if is_pawl(pawl)
               for peer in summary.engines if not is_pawl(peer)]
-    return min(ratio for ratio in ratios if ratio is not None)
+    return min((ratio for ratio in ratios if ratio is not None), default=None)
 
 
 def update(path, figures):
+    is_file(path)
     with open(path, encoding="utf-8") as document:
-        content = document.read()
-    before, rest = content.split(BEGIN)
-    after = rest.split(END)[1]
-    with open(path, "w", encoding="utf-8") as document:
-        document.write(before + BEGIN + "\n\n" + figures + "\n\n" + END + after)
+        before, begin, rest = document.read().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        refuse("%s: no place for figures: %s, %s" % (path, BEGIN, END))
+    write_text(path, before + BEGIN + "\n\n" + figures + "\n\n" + END + after)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser(description=__doc__)
     parser.add_argument("json", nargs="+")
     parser.add_argument("--update", metavar="DOCUMENT", help="put the tables into it")
     parser.add_argument("--svg", metavar="FILE", help="tokens/s over depth, of the first file")
     options = parser.parse_args()
-    runs = []
-    for path in options.json:
-        with open(path, encoding="utf-8") as file:
-            runs.append(json.load(file))
+    for path in options.update, options.svg:
+        if path:
+            can_write(path)
+    runs = [read_json(path) for path in options.json]
     if options.update:
         update(options.update, text(runs))
     else:
         print(text(runs))
     if options.svg:
-        with open(options.svg, "w", encoding="utf-8") as out:
-            out.write(plot.depths(Summary(runs[0])))
+        write_text(options.svg, plot.depths(Summary(runs[0])))
 
 
 if __name__ == "__main__":

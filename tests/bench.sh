@@ -71,4 +71,152 @@ import sys, xml.dom.minidom
 lines = xml.dom.minidom.parse(sys.argv[1]).getElementsByTagName("polyline")
 assert len(lines) == 2, lines
 ' "$dir/plot.svg"
+# What is refused before anything is measured: one line, exit status 2.
+bench=$top_srcdir/bench
+PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE
+stops() { # PATTERN SCRIPT ARGUMENT...
+  pattern=$1 script=$2
+  shift 2
+  status=0
+  "$bench/$script" "$@" >"$dir/out" 2>"$dir/err" || status=$?
+  check "$script $*: exit status 2, not $status" test $status = 2
+  check "$script $*: one line" test "$(wc -l <"$dir/err")" = 1
+  check "$script $*: $pattern" grep -q -- "$pattern" "$dir/err"
+  check "$script $*: nothing else" test ! -s "$dir/out"
+}
+model=$dir/model.gguf
+echo >"$model"
+mkdir "$dir/built" "$dir/built/tools" "$dir/built/bench"
+for program in tools/pawl bench/read_bandwidth; do
+  echo 'exit 3' >"$dir/built/$program"
+  chmod +x "$dir/built/$program"
+done
+compare() { # PATTERN ARGUMENT...
+  pattern=$1
+  shift
+  stops "^compare.py: $pattern" compare.py "$model" --build "$dir/built" "$@"
+}
+compare '/nonexistent/x: it cannot be written$' --json /nonexistent/x
+compare '.*: it cannot be written$' --json "$dir"
+compare ".*-r.*: '0' is no whole number from 1 " -r 0
+compare ".*-r.*: '-1' is no whole number from 1 " -r -1
+compare ".*-r.*: 'x' is no whole number from 1 " -r x
+compare ".*-n.*: '0' is no whole number from 1 " -n 0
+compare ".*-d.*: '-1' is no whole number from 0 " -d 0,-1
+compare ".*--batch.*: '9' is no whole number from 1 to 8$" --batch 9
+compare '-t: no number of threads$' -t ''
+compare ".*-t.*: '' is no whole number" -t 1,
+compare '--activations: a16, a8 or both$' --activations a9
+compare 'nothing to measure$' -d '' -p ''
+compare '--at-least is about -d and -p, and neither is measured$' -d '' -p '' --batch 1 --at-least 1
+stops '^compare.py: .*/none: there is none$' compare.py "$dir/none" --build "$dir/built"
+stops '^compare.py: .*: no file$' compare.py "$dir" --build "$dir/built"
+stops '^compare.py: .*/tools/pawl: there is none$' compare.py "$model" --build "$dir/none"
+chmod -x "$dir/built/tools/pawl"
+compare '.*/tools/pawl: no program$'
+echo '{}' >"$dir/empty.json"
+echo x >"$dir/no.json"
+sed 's/"samples": .*/"samples": []}/' "$dir/run.json" >"$dir/nothing.json"
+stops '^report.py: .*: not of bench/compare.py$' report.py "$dir/empty.json"
+stops '^report.py: .*: no JSON$' report.py "$dir/no.json"
+stops '^report.py: .*: nothing was measured$' report.py "$dir/nothing.json"
+stops '^report.py: .*/none: there is none$' report.py "$dir/none"
+stops '^report.py: .*: no place for figures: ' report.py "$dir/run.json" --update "$dir/no.json"
+check "the document stays" test "$(cat "$dir/no.json")" = x
+stops '^report.py: /nonexistent/x: it cannot be written$' report.py "$dir/run.json" --svg /nonexistent/x
+stops '^usage: beside_busy.py COMMAND' beside_busy.py
+stops '^beside_busy.py: /nonexistent/x: ' beside_busy.py /nonexistent/x
+stops "^performance.sh: '0' is no number of rounds$" performance.sh 0 gemma
+stops "^performance.sh: 'gema' is no part" performance.sh 1 smollm2 gema
+stops "^quality.sh: 'x' is no number of windows$" quality.sh x
+check "nothing half-written stays" test -z "$(find "$dir" -name '*.part')"
+
+# quality ARGUMENT...: with what is asked for, but for what the arguments say
+PYTHONPATH=${PAWL_TEST_PYTHONPATH-}
+export PYTHONPATH
+if python3 -c 'import numpy, gguf' 2>/dev/null; then
+  quality() { # PATTERN MODEL F32 TEXT ARGUMENT...
+    pattern=$1
+    shift
+    stops "^quality.py: $pattern" quality.py --pawl "$bench/compare.py" --peer "$dir/peer" \
+      --peer-logits "$bench/compare.py" --cache "$dir" "$@"
+  }
+  mkdir "$dir/peer"
+  quality '.*/llama-perplexity: there is none$' "$model" "$model" "$model"
+  cp "$bench/compare.py" "$dir/peer/llama-perplexity"
+  quality '.*/none: there is none$' "$dir/none" "$model" "$model"
+  quality '.*/none: there is none$' "$model" "$dir/none" "$model"
+  quality '.*/none: there is none$' "$model" "$model" "$dir/none"
+  quality ".*--windows: '0' is no whole number from 1 " "$model" "$model" "$model" --windows 0
+  quality ".*--length: '3' is no whole number from 4 " "$model" "$model" "$model" --length 3
+  quality '/nonexistent/x: it cannot be written$' "$model" "$model" "$model" --json /nonexistent/x
+  # tokenize, and the ids of the peer
+  printf '#!/bin/sh\ncase $* in *tokenize*) echo "[1, 2, 3, 4, 5]" ;; *) echo 1 2 3 4 5 ;; esac\n' >"$dir/ids"
+  chmod +x "$dir/ids"
+  quality '.*: 5 tokens are less than a window of 6$' "$model" "$model" "$model" --pawl "$dir/ids" \
+    --peer-logits "$dir/ids" --length 6
+else
+  skip "what quality.py refuses" "numpy or gguf is not installed"
+fi
+
+# A script that is ended ends what it started; what is killed ends the busy process.
+cat >"$dir/ended.py" <<'PYTHON'
+import os, signal, subprocess, sys, time
+
+def parents():
+    found = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % name) as stat:
+                state, parent = stat.read().rsplit(") ", 1)[1].split()[:2]
+        except OSError:
+            continue
+        if state != "Z":
+            found[int(name)] = int(parent)
+    return found
+
+def below(top):
+    found, all_of_them = {top}, parents()
+    while more := {pid for pid, parent in all_of_them.items() if parent in found} - found:
+        found |= more
+    return found - {top}
+
+def wait_for(condition, what):
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.1)
+    sys.exit("no " + what)
+
+number, n_children, n_left, *command = sys.argv[1:]
+script = subprocess.Popen(command)
+wait_for(lambda: len(below(script.pid)) == int(n_children), "children")
+started = below(script.pid)
+script.send_signal(int(number))
+status = script.wait()
+left = lambda: started & set(parents())
+try:
+    wait_for(lambda: len(left()) == int(n_left), "end")
+finally:
+    for pid in left():
+        os.kill(pid, signal.SIGKILL)
+assert status == (-9 if number == "9" else 128 + int(number)), status
+PYTHON
+for number in 2 15; do
+  check "beside_busy.py and signal $number" \
+    python3 "$dir/ended.py" $number 3 0 "$bench/beside_busy.py" sh -c 'sleep 1000 & wait'
+done
+check "beside_busy.py that is killed" python3 "$dir/ended.py" 9 3 2 "$bench/beside_busy.py" sh -c 'sleep 1000 & wait'
+cat >"$dir/alone.py" <<'PYTHON'
+import sys
+sys.path.insert(0, sys.argv[1])
+import children, idle_gate
+children.end_on_signals()
+idle_gate.run_alone([sys.argv[1] + "/beside_busy.py", "sleep", "1000"], 0)
+PYTHON
+check "what is measured" python3 "$dir/ended.py" 15 3 0 python3 "$dir/alone.py" "$bench"
+status=0
+"$bench/beside_busy.py" sh -c 'exit 7' || status=$?
+check "the status of the command" test $status = 7
 finish

@@ -33,6 +33,11 @@ die() {
   exit 1
 }
 
+refuse() {
+  say "$*"
+  exit 2
+}
+
 # logged LOG WHAT COMMAND...: runs quietly; when it fails, shows the end of its output and ends.
 logged() {
   log=$1 what=$2
