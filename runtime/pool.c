@@ -2,6 +2,7 @@
 
 #include "ir/debug.h"
 #include "runtime/clock.h"
+#include "runtime/cpu_count.h"
 #include "runtime/gate.h"
 #include "runtime/memory.h"
 #include "runtime/thread_guard.h"
@@ -123,7 +124,7 @@ start_workers(struct pawl_pool *pool)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pool->n_started = n;
 	pool->team.n_threads = n + 1;
-	pawl_thread_guard_init(&pool->guard, n + 1);
+	pawl_thread_guard_init(&pool->guard, n + 1, pawl_affinity_cpus());
 }
 
 static void
@@ -175,7 +176,7 @@ pawl_pool_new(int n_threads, struct pawl_pool **out, struct pawl_error *err)
 	pool->team = (struct pawl_team){n_threads, run, barrier};
 	pool->n_active = n_threads;
 	pool->uses_all = pawl_debug(PAWL_DEBUG_ALL_THREADS);
-	pawl_thread_guard_init(&pool->guard, n_threads);
+	pawl_thread_guard_init(&pool->guard, n_threads, pawl_affinity_cpus());
 	for (int i = 0; i < n_threads - 1; i++)
 		pool->workers[i] = (struct worker){.pool = pool, .index = i + 1};
 	*out = pool;

@@ -8,10 +8,13 @@ enum {
 };
 
 void
-pawl_thread_guard_init(struct pawl_thread_guard *guard, int n_threads)
+pawl_thread_guard_init(struct pawl_thread_guard *guard, int n_threads, int n_cpus)
 {
-	*guard = (struct pawl_thread_guard){
-		.most = n_threads, .active = n_threads, .step = 1, .patience = SHORTEST_PAUSE};
+	*guard = (struct pawl_thread_guard){.most = n_threads,
+		.n_cpus = n_cpus,
+		.active = n_threads,
+		.step = 1,
+		.patience = SHORTEST_PAUSE};
 }
 
 static void
@@ -24,6 +27,18 @@ try_threads(struct pawl_thread_guard *guard, int n_threads)
 	guard->trial_ns = 0;
 	guard->n_disturbed = 0;
 	guard->active = n_threads;
+}
+
+static void
+halve_threads(struct pawl_thread_guard *guard)
+{
+	int half = guard->active / 2;
+
+	guard->active = half > guard->n_cpus ? half : guard->n_cpus;
+	guard->run_ns = 0;
+	guard->n_disturbed = 0;
+	guard->pause = guard->patience;
+	guard->n_step_backs++;
 }
 
 static void
@@ -67,13 +82,18 @@ pawl_thread_guard_note(struct pawl_thread_guard *guard, int64_t run_ns, int64_t 
 	const int64_t longest = INT64_MAX / TRIAL_RUNS;
 	/* On average of those that could wait. */
 	int64_t asleep = guard->active > 1 ? asleep_ns / (guard->active - 1) : 0;
-	bool is_disturbed = asleep > LEAST_ASLEEP_NS && asleep > run_ns / 4;
+	bool is_crowded = guard->active > guard->n_cpus;
+	bool is_disturbed = asleep > run_ns / 4 && (is_crowded || asleep > LEAST_ASLEEP_NS);
 
 	if (guard->most == 1)
 		return;
 	run_ns = run_ns < longest ? run_ns : longest;
 	if (guard->is_trial) {
 		note_trial(guard, run_ns);
+		return;
+	}
+	if (is_crowded && is_disturbed) {
+		halve_threads(guard);
 		return;
 	}
 	guard->run_ns = guard->run_ns ? guard->run_ns + (run_ns - guard->run_ns) / 4 : run_ns;

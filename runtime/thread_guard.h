@@ -5,7 +5,8 @@
  * two falls below one thread alone.  A run is disturbed when more than a quarter of its time was
  * spent asleep at barriers.  After two of them in a row some runs with a thread less are tried; it stays
  * so when they are faster, else two less are tried later, then four.  A thread more is tried again after
- * some runs, later each time that it does not pay.  Results do not depend on the number of threads.
+ * some runs, later each time that it does not pay.  More threads than CPUs are halved by any disturbed
+ * run, without a trial.  Results do not depend on the number of threads.
  *
  * No clock is read here.  One thread at a time.
  */
@@ -17,6 +18,7 @@
 
 struct pawl_thread_guard {
 	int most;         /* threads of the pool */
+	int n_cpus;       /* that they may run on */
 	int active;       /* of the next run, 1 .. most */
 	int n_disturbed;  /* runs in a row */
 	int step;         /* threads fewer in the next trial of fewer */
@@ -27,10 +29,10 @@ struct pawl_thread_guard {
 	bool is_trial;
 	int before, n_trials;
 	int64_t before_ns, trial_ns;
-	uint64_t n_step_backs; /* trials of fewer threads that paid */
+	uint64_t n_step_backs; /* to fewer threads, for good or until more pay */
 };
 
-void pawl_thread_guard_init(struct pawl_thread_guard *guard, int n_threads);
+void pawl_thread_guard_init(struct pawl_thread_guard *guard, int n_threads, int n_cpus);
 
 /* After a run of guard->active threads: how long it took, how long threads slept at its barriers. */
 void pawl_thread_guard_note(struct pawl_thread_guard *guard, int64_t run_ns, int64_t asleep_ns);

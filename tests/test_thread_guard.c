@@ -28,7 +28,7 @@ START_TEST(quiet_runs_keep_all_threads)
 {
 	struct pawl_thread_guard guard;
 
-	pawl_thread_guard_init(&guard, 2);
+	pawl_thread_guard_init(&guard, 2, 2);
 	for (int i = 0; i < 1000; i++) {
 		quiet_run(&guard);
 		ck_assert_int_eq(guard.active, 2);
@@ -46,7 +46,7 @@ START_TEST(a_taken_core_is_left_and_taken_back)
 	struct pawl_thread_guard guard;
 	int n_wide = 0;
 
-	pawl_thread_guard_init(&guard, 2);
+	pawl_thread_guard_init(&guard, 2, 2);
 	for (int i = 0; i < 2; i++)
 		crowded_run(&guard);
 	ck_assert_int_eq(guard.active, 1);
@@ -73,7 +73,7 @@ START_TEST(waiting_that_fewer_threads_do_not_mend_is_borne)
 	struct pawl_thread_guard guard;
 	int n_narrow = 0;
 
-	pawl_thread_guard_init(&guard, 2);
+	pawl_thread_guard_init(&guard, 2, 2);
 	for (int i = 0; i < 4000; i++) {
 		n_narrow += guard.active == 1;
 		/* Steps of a single unit: one waits for the other, and yet two are faster. */
@@ -91,7 +91,7 @@ START_TEST(several_cores_are_left)
 	struct pawl_thread_guard guard;
 	int n_right = 0;
 
-	pawl_thread_guard_init(&guard, 8);
+	pawl_thread_guard_init(&guard, 8, 8);
 	/* Three of eight cores are taken: five threads are best. */
 	for (int i = 0; i < 2000; i++) {
 		int n = guard.active;
@@ -101,10 +101,59 @@ START_TEST(several_cores_are_left)
 	}
 	/* From 8 by 1, 2 and 4 to 4, and from there up. */
 	ck_assert_int_ge(n_right, 1800);
-	pawl_thread_guard_init(&guard, 1);
+	pawl_thread_guard_init(&guard, 1, 1);
 	pawl_thread_guard_note(&guard, 10 * MS, 9 * MS);
 	pawl_thread_guard_note(&guard, 10 * MS, 9 * MS);
 	ck_assert_int_eq(guard.active, 1);
+}
+END_TEST
+
+/*
+ * Runs of a millisecond of work for each CPU there is, and of a microsecond more for each thread beyond
+ * them; returns the runs until there are no more threads than CPUs.
+ */
+static int
+runs_until_narrow(struct pawl_thread_guard *guard, int n_threads, int n_cpus)
+{
+	int n = 0;
+
+	pawl_thread_guard_init(guard, n_threads, n_cpus);
+	for (; guard->active > n_cpus; n++) {
+		int64_t ns = MS / n_cpus + 1000 * guard->active;
+
+		ck_assert_int_lt(n, 100);
+		pawl_thread_guard_note(
+			guard, ns, ns * (guard->active - n_cpus) / guard->active * (guard->active - 1));
+	}
+	return n;
+}
+
+START_TEST(threads_beyond_the_cpus_are_left_at_once)
+{
+	struct pawl_thread_guard guard;
+
+	/* Halved, and halved again. */
+	ck_assert_int_eq(runs_until_narrow(&guard, 64, 1), 6);
+	ck_assert_int_eq(guard.active, 1);
+	ck_assert_uint_eq(guard.n_step_backs, 6);
+	ck_assert_int_eq(runs_until_narrow(&guard, 1024, 1), 10);
+	ck_assert_int_eq(runs_until_narrow(&guard, 300, 4), 6);
+	ck_assert_int_eq(guard.active, 4);
+	ck_assert_int_eq(runs_until_narrow(&guard, 3, 2), 1);
+	ck_assert_int_eq(guard.active, 2);
+	/* More than the CPUs are tried again, and left again by the first run that shows it. */
+	for (int i = 0; i < 2000; i++) {
+		int n = guard.active;
+
+		ck_assert_int_le(n, 3);
+		pawl_thread_guard_note(&guard, n > 2 ? 10 * MS : 6 * MS / n, n > 2 ? 7 * MS * n : 0);
+	}
+	ck_assert_int_eq(guard.active, 2);
+	/* As long as they are not asleep they stay: what they wait for may be no CPU. */
+	pawl_thread_guard_init(&guard, 8, 2);
+	for (int i = 0; i < 100; i++)
+		pawl_thread_guard_note(&guard, MS, 7 * (MS / 4));
+	ck_assert_int_eq(guard.active, 8);
 }
 END_TEST
 
@@ -114,7 +163,7 @@ START_TEST(the_longest_runs_are_compared)
 	const int64_t longest = INT64_MAX;
 	struct pawl_thread_guard guard;
 
-	pawl_thread_guard_init(&guard, 2);
+	pawl_thread_guard_init(&guard, 2, 2);
 	for (int i = 0; i < 2; i++)
 		pawl_thread_guard_note(&guard, longest, longest);
 	ck_assert(guard.is_trial);
@@ -139,6 +188,7 @@ pawl_thread_guard_suite(void)
 	tcase_add_test(tcase, a_taken_core_is_left_and_taken_back);
 	tcase_add_test(tcase, waiting_that_fewer_threads_do_not_mend_is_borne);
 	tcase_add_test(tcase, several_cores_are_left);
+	tcase_add_test(tcase, threads_beyond_the_cpus_are_left_at_once);
 	tcase_add_test(tcase, the_longest_runs_are_compared);
 	suite_add_tcase(suite, tcase);
 	return suite;
