@@ -28,7 +28,9 @@ PAWL, READ_BANDWIDTH = os.path.join("tools", "pawl"), os.path.join("bench", "rea
 def arguments():
     parser = Parser(description=__doc__)
     parser.add_argument("model", nargs="?",
-                        default=os.path.join(CACHE, "SmolLM2-135M-Instruct.Q4_1.gguf"))
+                        default=os.path.join(CACHE, "SmolLM2-135M-Instruct.Q4_1.gguf"),
+                        help="GGUF file (default: SmolLM2-135M-Instruct.Q4_1.gguf of the cache "
+                        "folder, where tools/fetch-model.sh puts it)")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), metavar="FOLDER",
                         help="where Pawl was built (default: build)")
     parser.add_argument("--activations", type=listed(str), default=["a16"], metavar="A,...",
@@ -50,7 +52,8 @@ def arguments():
     parser.add_argument("--quantize", type=listed(str), metavar="TYPE,...",
                         help="the model re-quantized by llama-quantize instead of itself")
     parser.add_argument("--patience", type=whole(0), default=60, metavar="SECONDS",
-                        help="how long to wait for an idle machine before a disturbed run")
+                        help="how long to wait for an idle machine before a disturbed run "
+                        "(default: 60)")
     parser.add_argument("--at-least", type=float, metavar="RATIO",
                         help="exit with 1 when a ratio is below this")
     parser.add_argument("--json", metavar="FILE",
@@ -182,9 +185,9 @@ def main():
             "samples": []}
     for number in range(options.rounds):
         for file, threads in itertools.product(files, options.threads):
-            print("round %d of %d: %s, %d threads" % (number + 1, options.rounds,
-                                                      os.path.basename(file), threads),
-                  file=sys.stderr)
+            print("round %d of %d: %s, %d thread%s" %
+                  (number + 1, options.rounds, os.path.basename(file), threads,
+                   "" if threads == 1 else "s"), file=sys.stderr)
             data["bandwidth"].append(read_bandwidth(options, file, threads))
             data["samples"] += measure_group(engines, cases_of(options, file, threads), number)
         data["rounds"] = number + 1

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import time
 
 from children import run
@@ -23,8 +24,11 @@ def cpu_ticks():
 
 
 def wait_until_idle(limit=300, idle_share=0.96):
-    """Waits until every usable CPU was idle for a second; False when limit seconds pass first."""
-    end = time.monotonic() + limit
+    """
+    Waits until every usable CPU was idle for a second; False when limit seconds pass first.  Says
+    on stderr that it waits, once it takes longer.
+    """
+    end, said = time.monotonic() + limit, False
     while time.monotonic() < end:
         before = cpu_ticks()
         time.sleep(1)
@@ -36,6 +40,12 @@ def wait_until_idle(limit=300, idle_share=0.96):
             shares.append(idle / max(1, busy + idle))
         if min(shares) >= idle_share:
             return True
+        if not said:
+            said = True
+            print("waiting up to %d s for an idle machine: others use %.1f of %d CPUs" %
+                  (limit, len(shares) - sum(shares), len(shares)), file=sys.stderr)
+    if said:
+        print("not idle; going on, and what is measured will be marked", file=sys.stderr)
     return False
 
 

@@ -14,11 +14,20 @@ import re
 import subprocess
 import sys
 
-import numpy as np
-
 from checks import Parser, can_write, is_file, is_program, refuse, whole, write_text
 from children import end_on_signals, run
-from quality_engines import Exact, Pawl, Peer
+
+CACHE = os.environ.get("PAWL_CACHE_DIR") or os.path.join(
+    os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "pawl")
+PACKAGES = os.path.join(CACHE, "python")
+sys.path.append(PACKAGES)
+try:
+    import numpy as np
+    from quality_engines import Exact, Pawl, Peer
+except ImportError as error:
+    MISSING = error.name
+else:
+    MISSING = None
 
 BLOCK, ROWS = 64, 2  # of positions: that are multiplied, and compared, at a time
 
@@ -205,6 +214,9 @@ def table(result):
 
 def main():
     options = arguments()
+    if MISSING:
+        refuse("there is no Python package %s, nor in %s, where bench/quality.sh installs it"
+                 % (MISSING, PACKAGES))
     end_on_signals()
     result = measure(options)
     print("\n".join(table(result)))

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """
 report.py JSON...: tables in Markdown of what bench/compare.py wrote.  With --update they replace
-those in a document, and --svg draws tokens/s over depth.
+those of the same files in a document and leave its others, and --svg draws tokens/s over depth.
 """
 
 import json
 
 import plot
 from checks import Parser, can_write, is_file, refuse, write_text
-from summary import Summary, is_pawl
+from summary import Figure, Summary, is_pawl, quotient
 
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+HEADING = "### "
 UNSURE = "~"
 KEYS = {"machine", "date", "commit", "versions", "rounds", "refused", "bandwidth", "samples"}
 
@@ -41,14 +42,18 @@ def markdown(head, rows):
                      + " |" for line in lines)
 
 
+def marked(form, figure):
+    """The figure in that form, with a mark unless it is sure; "-" for None."""
+    return "-" if figure is None else ("" if figure.sure else UNSURE) + form % figure.value
+
+
 def speed(cell):
-    if not cell:
-        return "-"
-    return ("" if cell.sure else UNSURE) + ("%.1f" if cell.tps < 1000 else "%.0f") % cell.tps
+    return marked("%.1f" if cell and cell.tps < 1000 else "%.0f",
+                  cell and Figure(cell.tps, cell.sure))
 
 
 def times(ratio):
-    return "-" if ratio is None else "%.2f" % ratio
+    return marked("%.2f", ratio)
 
 
 def case_words(summary, case):
@@ -79,9 +84,11 @@ def speeds_table(summary, kind, name, more_head=(), more=lambda case: []):
 
 def decode_more(summary, case):
     engine = summary.engines[0]
-    cell, gbs = summary.cell("decode", case, engine), summary.decode_gbs(case, engine)
-    return ["%.1f" % gbs, "%.0f %%" % (100 * gbs / summary.bandwidth(*case[:2])),
-            times(summary.attention_share(case, engine)), "%.1f" % cell.more["host_us"]]
+    cell, share = summary.cell("decode", case, engine), summary.read_share(case, engine)
+    return [marked("%.1f", summary.decode_gbs(case, engine)),
+            marked("%.0f %%", share._replace(value=100 * share.value)),
+            times(summary.attention_share(case, engine)),
+            marked("%.1f", Figure(cell.more["host_us"], cell.sure))]
 
 
 def decode_table(summary):
@@ -91,8 +98,8 @@ def decode_table(summary):
 
 def of_single(summary, case, engine):
     """Speed of a batch in multiples of one sequence's."""
-    single = summary.cell("batch", (*case[:2], 1), engine)
-    return times(summary.cell("batch", case, engine).tps / single.tps) if single else "-"
+    return times(quotient(summary.cell("batch", case, engine),
+                          summary.cell("batch", (*case[:2], 1), engine)))
 
 
 def batch_table(summary):
@@ -109,30 +116,32 @@ def busy_table(summary):
             beside = summary.cell("busy", (file, threads, depth), engine)
             if alone and beside:
                 rows.append([engine, str(threads), speed(alone), speed(beside),
-                             times(beside.tps / alone.tps)])
+                             times(quotient(beside, alone))])
     return markdown(["engine", "threads", "1 thread alone", "beside a busy process", "ratio"],
                     rows) if rows else ""
 
 
 def conditions(data):
     machine = data["machine"]
-    return ("%s, %d CPUs, %s; %s, commit %s, medians of %d rounds." %
+    rounds = "medians of %d rounds" % data["rounds"] if data["rounds"] > 1 else "one round"
+    return ("%s, %d CPUs, %s; %s, commit %s, %s." %
             (machine["cpu"], machine["cpus"], machine["system"], data["date"], data["commit"],
-             data["rounds"]))
+             rounds))
 
 
 def remarks(summary):
     lines = []
     for file in summary.files:
-        read = ["%.1f GB/s with %d" % (summary.bandwidth(file, threads), threads)
+        read = [marked("%.1f GB/s", summary.bandwidth(file, threads)) + " with %d" % threads
                 for threads in sorted({row["threads"] for row in summary.data["bandwidth"]})]
         streamed = max((cell.more["weight_bytes"] for key, cell in summary.cells.items()
                         if key[1] == file and "weight_bytes" in cell.more), default=0)
         lines.append("%s: %.1f MB of weights a token; threads read %s." %
                      (file, 1e-6 * streamed, ", ".join(read)))
     lines += ["%s: refused by OpenVINO: %s" % row for row in summary.data["refused"].items()]
-    if any(not cell.sure for cell in summary.cells.values()):
-        lines.append("%s: others used the machine in more than half of the rounds." % UNSURE)
+    if not summary.is_sure():
+        lines.append("%s: others used the machine in more than half of the rounds of what it "
+                     "follows from." % UNSURE)
     return "\n".join("- " + line for line in lines)
 
 
@@ -142,19 +151,24 @@ def sections(data):
              ("Tokens/s of prompts", speeds_table(summary, "prompt", "tokens")),
              ("Tokens/s of all sequences that are decoded together", batch_table(summary)),
              ("Decoded tokens/s beside a process that computes without end", busy_table(summary))]
+    versions = "Versions: " + "; ".join(dict.fromkeys(data["versions"].values())) + "."
     return [conditions(data), remarks(summary)] + [title + ":\n\n" + table
-                                                  for title, table in parts if table]
+                                                  for title, table in parts if table] + [versions]
+
+
+def titled(runs):
+    """{heading: text with it} of the data of some runs."""
+    parts = {}
+    for data in runs:
+        names = list(dict.fromkeys(sample["file"] for sample in data["samples"]))
+        heading = HEADING + ", ".join(names)
+        parts[heading] = "\n\n".join([heading] + sections(data))
+    return parts
 
 
 def text(runs):
     """Of the data of some runs."""
-    parts = []
-    for data in runs:
-        names = list(dict.fromkeys(sample["file"] for sample in data["samples"]))
-        parts += ["### " + ", ".join(names)] + sections(data)
-    versions = {name: version for data in runs for name, version in data["versions"].items()}
-    parts.append("Versions: " + "; ".join(dict.fromkeys(versions.values())) + ".")
-    return "\n\n".join(parts)
+    return "\n\n".join(titled(runs).values())
 
 
 def least_ratio(data):
@@ -163,17 +177,20 @@ def least_ratio(data):
     ratios = [summary.ratio(kind, case, pawl, peer) for kind in ("decode", "prompt")
               for case in summary.cases(kind) for pawl in summary.engines if is_pawl(pawl)
               for peer in summary.engines if not is_pawl(peer)]
-    return min((ratio for ratio in ratios if ratio is not None), default=None)
+    return min((ratio.value for ratio in ratios if ratio is not None), default=None)
 
 
-def update(path, figures):
+def update(path, parts):
+    """Puts the parts in the place of those with the same headings; new ones come last."""
     is_file(path)
     with open(path, encoding="utf-8") as document:
         before, begin, rest = document.read().partition(BEGIN)
-    _, end, after = rest.partition(END)
+    figures, end, after = rest.partition(END)
     if not begin or not end:
         refuse("%s: no place for figures: %s, %s" % (path, BEGIN, END))
-    write_text(path, before + BEGIN + "\n\n" + figures + "\n\n" + END + after)
+    kept = [HEADING + part.strip() for part in ("\n" + figures).split("\n" + HEADING)[1:]]
+    parts = {**{part.split("\n")[0]: part for part in kept}, **parts}
+    write_text(path, before + BEGIN + "\n\n" + "\n\n".join(parts.values()) + "\n\n" + END + after)
 
 
 def main():
@@ -187,7 +204,7 @@ def main():
             can_write(path)
     runs = [read_json(path) for path in options.json]
     if options.update:
-        update(options.update, text(runs))
+        update(options.update, titled(runs))
     else:
         print(text(runs))
     if options.svg:

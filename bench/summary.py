@@ -6,12 +6,23 @@ import statistics
 # way: the fastest one; sure: at least half of the rounds were undisturbed; more: medians of what
 # else the engine tells.
 Cell = collections.namedtuple("Cell", "tps way sure more")
+# What follows from cells and bandwidths; sure: all of them are.
+Figure = collections.namedtuple("Figure", "value sure")
 
 
 def median(samples, name):
     """Over the undisturbed samples; over all of them when there is none."""
     return statistics.median([sample[name] for sample in samples if sample["clean"]]
                              or [sample[name] for sample in samples])
+
+
+def is_sure(samples):
+    return 2 * sum(sample["clean"] for sample in samples) >= len(samples)
+
+
+def quotient(a, b):
+    """Of the speeds of two cells; None where one was not measured."""
+    return Figure(a.tps / b.tps, a.sure and b.sure) if a and b else None
 
 
 def is_pawl(engine):
@@ -35,10 +46,9 @@ class Summary:
     def best(ways):
         way = max(ways, key=lambda name: median(ways[name], "tps"))
         samples = ways[way]
-        sure = 2 * sum(sample["clean"] for sample in samples) >= len(samples)
         more = {name: median(samples, name) for name in ("host_us", "weight_bytes", "kv_bytes")
                 if name in samples[0]}
-        return Cell(median(samples, "tps"), way, sure, more)
+        return Cell(median(samples, "tps"), way, is_sure(samples), more)
 
     def cases(self, kind):
         """[(file, threads, n)...] in the order of files."""
@@ -54,19 +64,24 @@ class Summary:
 
     def ratio(self, kind, case, pawl, peer):
         """None where one was not measured."""
-        ours, theirs = self.cell(kind, case, pawl), self.cell(kind, case, peer)
-        return ours.tps / theirs.tps if ours and theirs else None
+        return quotient(self.cell(kind, case, pawl), self.cell(kind, case, peer))
 
     def bandwidth(self, file, threads):
         """GB/s that so many threads read of as much memory."""
         found = [row for row in self.data["bandwidth"]
                  if (row["file"], row["threads"]) == (file, threads)]
-        return median(found, "gbs")
+        return Figure(median(found, "gbs"), is_sure(found))
 
     def decode_gbs(self, case, engine):
         """GB/s of weights, keys and values that decoding reads."""
         cell = self.cell("decode", case, engine)
-        return 1e-9 * cell.tps * (cell.more["weight_bytes"] + cell.more["kv_bytes"])
+        return Figure(1e-9 * cell.tps * (cell.more["weight_bytes"] + cell.more["kv_bytes"]),
+                      cell.sure)
+
+    def read_share(self, case, engine):
+        """Of the bandwidth of as many threads."""
+        gbs, most = self.decode_gbs(case, engine), self.bandwidth(*case[:2])
+        return Figure(gbs.value / most.value, gbs.sure and most.sure)
 
     def attention_share(self, case, engine):
         """
@@ -79,4 +94,11 @@ class Summary:
             return None
         cell, base = (self.cell("decode", (file, threads, n), engine) for n in (depth, least))
         n_bytes = cell.more["kv_bytes"] - base.more["kv_bytes"]
-        return (1 / cell.tps - 1 / base.tps) * 1e9 * self.bandwidth(file, threads) / n_bytes
+        most = self.bandwidth(file, threads)
+        return Figure((1 / cell.tps - 1 / base.tps) * 1e9 * most.value / n_bytes,
+                      cell.sure and base.sure and most.sure)
+
+    def is_sure(self):
+        """Whether no figure is marked."""
+        return all(cell.sure for cell in self.cells.values()) and all(
+            self.bandwidth(row["file"], row["threads"]).sure for row in self.data["bandwidth"])

@@ -37,7 +37,10 @@ report() {
   PYTHONDONTWRITEBYTECODE=1 python3 "$top_srcdir/bench/report.py" "$@"
 }
 python3 "$dir/data.py" "$dir/run.json"
-printf '# Head\n<!-- figures: begin -->\nold\n<!-- figures: end -->\nTail\n' >"$dir/doc.md"
+{
+  printf '# Head\n<!-- figures: begin -->\n\n### first.gguf\n\nkept\n\n### m.gguf\n\nold\n\nold too\n\n'
+  printf '### last.gguf\n\nkept too\n\n<!-- figures: end -->\nTail\n'
+} >"$dir/doc.md"
 report "$dir/run.json" --update "$dir/doc.md" --svg "$dir/plot.svg" >"$dir/report.err" 2>&1
 check "the report is made" test ! -s "$dir/report.err"
 
@@ -56,16 +59,58 @@ row() {
 row "decoding at depth 0" 1 0 100.0 40.0 2.50 10.0 '50 %' - 5.0
 # 10 ms longer for 50 MB, which take 2.5
 row "decoding at depth 1000" 1 1000 50.0 20.0 2.50 7.5 '38 %' 4.00 6.0
-row "a batch" 1 4 '~150.0' 2.50
+row "a batch" 1 4 '~150.0' '~2.50'
 row "beside a busy process" 'pawl a16' 2 100.0 80.0 0.80
 check "old figures are gone" sh -c '! grep -q old "$1"' - "$dir/doc.md"
+check "those of other files stay" test "$(grep -A2 '^### ' "$dir/doc.md" | grep -v '^-*$' | cut -c1-14 | xargs)" = \
+  "### first.gguf kept ### m.gguf a processor, 2 ### last.gguf kept too"
 check "the rest stays" test "$(sed -n '1p;$p' "$dir/doc.md" | xargs)" = "# Head Tail"
 cp "$dir/doc.md" "$dir/before.md"
 report "$dir/run.json" --update "$dir/doc.md"
 check "again the same" cmp "$dir/before.md" "$dir/doc.md"
 report "$dir/run.json" >"$dir/printed"
 check "printed as in the document" sh -c '
-  sed "1,3d" "$1" | head -n "$(wc -l <"$2")" | cmp - "$2"' - "$dir/doc.md" "$dir/printed"
+  sed -n "/^### m.gguf/,\$p" "$1" | head -n "$(wc -l <"$2")" | cmp - "$2"' - "$dir/doc.md" "$dir/printed"
+printf '<!-- figures: begin -->\n<!-- figures: end -->\n' >"$dir/doc.md"
+report "$dir/run.json" --update "$dir/doc.md"
+check "new tables" sh -c 'sed "1,2d;\$d" "$1" | head -n "$(wc -l <"$2")" | cmp - "$2"' - "$dir/doc.md" "$dir/printed"
+python3 - "$dir/run.json" "$dir/disturbed.json" "$dir/once.json" <<'PYTHON'
+import json, sys
+run = json.load(open(sys.argv[1]))
+once = {**run, "rounds": 1, "samples": [s for s in run["samples"] if s["clean"]]}
+json.dump(once, open(sys.argv[3], "w"))
+for row in run["bandwidth"]:
+    row["clean"] = False
+for sample in run["samples"]:
+    sample["clean"] &= sample["n"] != 1000 or sample["engine"] != "llama.cpp"
+json.dump(run, open(sys.argv[2], "w"))
+PYTHON
+report "$dir/disturbed.json" --update "$dir/doc.md"
+row "a disturbed bandwidth is marked in what follows from it" 1 0 100.0 40.0 2.50 10.0 '~50 %' - 5.0
+row "a disturbed peer in its ratio" 1 1000 50.0 '~20.0' '~2.50' 7.5 '~38 %' '~4.00' 6.0
+check "in the bandwidth itself" grep -q 'threads read ~20.0 GB/s with 1, ~20.0 GB/s with 2' "$dir/doc.md"
+check "and the mark is explained" grep -q '^- ~: others used the machine' "$dir/doc.md"
+report "$dir/once.json" --update "$dir/doc.md"
+check "one round is no median" grep -q ', commit abc, one round\.$' "$dir/doc.md"
+check "no mark, no explanation" sh -c '! grep -q "~" "$1"' - "$dir/doc.md"
+
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$top_srcdir/bench python3 -c '
+from idle_gate import wait_until_idle
+assert not wait_until_idle(1, idle_share=2)' 2>"$dir/err"
+check "waiting is said" grep -qE '^waiting up to 1 s for an idle machine: others use [0-9.]+ of [0-9]+ CPUs$' "$dir/err"
+check "and its end" test "$(wc -l <"$dir/err")" = 2
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$top_srcdir/bench python3 -c '
+from idle_gate import wait_until_idle
+assert wait_until_idle(3, idle_share=-1)' 2>"$dir/err"
+check "no waiting is not" test ! -s "$dir/err"
+
+# Help needs nothing that only measuring does.
+for script in compare.py quality.py performance.sh; do
+  PAWL_CACHE_DIR=$dir/none PYTHONDONTWRITEBYTECODE=1 "$top_srcdir/bench/$script" --help >"$dir/out" 2>"$dir/err"
+  check "help of $script" test $? = 0 -a -s "$dir/out" -a ! -s "$dir/err"
+done
+PAWL_CACHE_DIR=$dir/none "$top_srcdir/tools/fetch-model.sh" nothing >"$dir/out" 2>"$dir/err"
+check "a model that is none is refused" test $? = 2 -a "$(wc -l <"$dir/err")" = 1
 check "the plot is XML" python3 -c '
 import sys, xml.dom.minidom
 lines = xml.dom.minidom.parse(sys.argv[1]).getElementsByTagName("polyline")
