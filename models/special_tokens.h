@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Longest text of such a token, which bounds the work at one position of a text. */
+/* Longest text of such a token, which bounds how far is read beyond one that was found. */
 #define PAWL_SPECIAL_TOKEN_MAX_BYTES 1024
 
 struct pawl_special_tokens {
@@ -29,6 +29,10 @@ enum pawl_status pawl_special_tokens_init(struct pawl_special_tokens *specials,
 /* always: found also where control tokens are not looked for. */
 void pawl_special_tokens_add(
 	struct pawl_special_tokens *specials, struct pawl_text text, int32_t id, bool always);
+
+/* Once, after all were added and before any is looked for. */
+enum pawl_status pawl_special_tokens_link(
+	struct pawl_special_tokens *specials, struct pawl_error *err);
 
 struct pawl_special_match {
 	size_t start, n;

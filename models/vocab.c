@@ -323,7 +323,7 @@ make_specials(struct pawl_tokenizer *tokenizer, struct pawl_error *err)
 			pawl_special_tokens_add(&tokenizer->specials, tokenizer->texts[i],
 				(int32_t)i, tokenizer->flags[i] & PAWL_TOKEN_IS_CUT_ALWAYS);
 	}
-	return status;
+	return status ? status : pawl_special_tokens_link(&tokenizer->specials, err);
 }
 
 /* A byte token is found by its byte, not by its text. */
