@@ -4,6 +4,7 @@
 #include "models/utf8.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -248,6 +249,11 @@ take_flags(struct pawl_tokenizer *tokenizer, const struct pawl_vocab_source *sou
 		case PAWL_TOKEN_BYTE:
 			if (byte_token_value(tokenizer->texts[i]) >= 0)
 				tokenizer->flags[i] = PAWL_TOKEN_IS_BYTE;
+			else if (tokenizer->has_scores)
+				return pawl_fail(err, PAWL_INVALID_FILE,
+					"tokenizer.ggml.token_type[%zu] says that the token is a "
+					"byte, but it is not written as <0x0A> is",
+					i);
 			break;
 		default:
 			return pawl_fail(err, PAWL_INVALID_FILE,
@@ -326,7 +332,7 @@ make_specials(struct pawl_tokenizer *tokenizer, struct pawl_error *err)
 	return status ? status : pawl_special_tokens_link(&tokenizer->specials, err);
 }
 
-/* A byte token is found by its byte, not by its text. */
+/* Of two tokens of one byte, "<0x0A>" and "<0x0a>", the one in capitals is taken. */
 static enum pawl_status
 find_bytes(struct pawl_tokenizer *tokenizer, struct pawl_error *err)
 {
@@ -335,8 +341,14 @@ find_bytes(struct pawl_tokenizer *tokenizer, struct pawl_error *err)
 	for (int i = 0; i < 256; i++)
 		ids[i] = -1;
 	for (size_t i = 0; i < tokenizer->n_tokens; i++) {
-		if (tokenizer->flags[i] & PAWL_TOKEN_IS_BYTE)
-			ids[byte_token_value(tokenizer->texts[i])] = (int32_t)i;
+		int byte = byte_token_value(tokenizer->texts[i]);
+		char capitals[16];
+
+		if (!(tokenizer->flags[i] & PAWL_TOKEN_IS_BYTE))
+			continue;
+		snprintf(capitals, sizeof(capitals), "<0x%02X>", (unsigned int)byte);
+		if (ids[byte] < 0 || !memcmp(tokenizer->texts[i].bytes, capitals, 6))
+			ids[byte] = (int32_t)i;
 	}
 	for (int i = 0; i < 256; i++) {
 		if (ids[i] < 0)

@@ -328,6 +328,23 @@ START_TEST(refused_vocabularies)
 }
 END_TEST
 
+START_TEST(bytes_are_written_in_one_way)
+{
+	struct pawl_tokenizer *t;
+
+	add("<0x0b>", PAWL_TOKEN_BYTE, 0);
+	t = make();
+	/* Found by the one in capitals, which other readers know, and read in both. */
+	check(t, "\x0b", 0, IDS(BYTES + 0x0b));
+	check_text(t, IDS(FIRST, BYTES + 0x0b), "\x0b\x0b");
+	pawl_tokenizer_free(t);
+	add("<0x0G>", PAWL_TOKEN_BYTE, 0);
+	check_refused(PAWL_INVALID_FILE,
+		"tokenizer.ggml.token_type[259] says that the token is a byte, but it is not "
+		"written as <0x0A> is");
+}
+END_TEST
+
 START_TEST(ranks_are_ordered_as_scores_are)
 {
 	static const float ordered[] = {
@@ -356,6 +373,7 @@ pawl_sentencepiece_suite(void)
 	tcase_add_test(tests, a_space_in_front);
 	tcase_add_loop_test(tests, random_texts, 0, 8);
 	tcase_add_test(tests, refused_vocabularies);
+	tcase_add_test(tests, bytes_are_written_in_one_way);
 	tcase_add_test(tests, ranks_are_ordered_as_scores_are);
 	suite_add_tcase(suite, tests);
 	return suite;
