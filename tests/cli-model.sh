@@ -51,6 +51,8 @@ check "figures as JSON" python3 "$dir/stats.py" "$dir/s.json"
 tool run "$model" --target ref -p "the other one" -n 12 --ignore-end --stats
 check "--stats keeps the text" cmp "$dir/out" "$dir/text"
 check "a line of figures" grep -q '^pawl run: prompt [0-9]* tokens at [0-9.]*/s, then 12 at [0-9.]*/s; optimizes [23], rebuilds 0, plan reuses [0-9]*, allocations per token 0$' "$dir/err"
+tool run "$model" --target ref -p x -n 1 --ignore-end --stats
+check "no rate of no runs" grep -q '/s, then 1; optimizes ' "$dir/err"
 tool run "$model" --target ref -p x -n 1 --stats-json "$dir/none/s.json"
 check "figures that cannot be written are a failure" test $status = 1
 check "which is said" grep -q 'none/s.json: No such file' "$dir/err"

@@ -159,6 +159,16 @@ per_second(int64_t n, double seconds)
 	return seconds > 0 ? (double)n / seconds : 0;
 }
 
+/* " at N/s", or nothing of no tokens. */
+static const char *
+write_rate(char room[32], int64_t n, double seconds)
+{
+	room[0] = '\0';
+	if (n)
+		snprintf(room, 32, " at %.1f/s", per_second(n, seconds));
+	return room;
+}
+
 static double
 per_step(uint64_t total, const struct pawl_generation *g)
 {
@@ -176,7 +186,7 @@ void
 pawl_generation_note(const struct pawl_engine *engine, const struct pawl_generation *g)
 {
 	const struct pawl_counters *counters = &g->stats.counters;
-	char guesses[128] = "", restored[64] = "", kernels[KERNELS_BYTES];
+	char guesses[128] = "", restored[64] = "", rates[2][32], kernels[KERNELS_BYTES];
 	bool has_kernels = pawl_engine_kernels_text(engine, kernels, sizeof(kernels));
 
 	if (g->n_restored)
@@ -187,10 +197,11 @@ pawl_generation_note(const struct pawl_engine *engine, const struct pawl_generat
 			"; of %" PRIu64 " guesses %" PRIu64 " right, %" PRIu64 " runs",
 			g->speculation.proposed, g->speculation.accepted, g->speculation.runs);
 	pawl_note(engine->command,
-		"prompt %" PRId64 " tokens%s at %.1f/s, then %zu at %.1f/s; optimizes %" PRIu64
+		"prompt %" PRId64 " tokens%s%s, then %zu%s; optimizes %" PRIu64
 		", rebuilds %" PRIu64 ", plan reuses %" PRIu64 ", allocations per token %.4g%s%s%s",
-		g->n_prompt, restored, per_second(g->n_prompt - g->n_restored, g->prompt_seconds), g->tokens.n,
-		per_second(g->n_steps, g->decode_seconds), counters->optimizes,
+		g->n_prompt, restored,
+		write_rate(rates[0], g->n_prompt - g->n_restored, g->prompt_seconds), g->tokens.n,
+		write_rate(rates[1], g->n_steps, g->decode_seconds), counters->optimizes,
 		pawl_counters_rebuilds(counters), reuses(counters),
 		per_step(g->step_allocations, g), guesses, has_kernels ? "; " : "",
 		has_kernels ? kernels : "");
