@@ -93,7 +93,7 @@ START_TEST(the_first_and_there_the_longest)
 	int n_found = 0;
 
 	for (int round = 0; round < 60; round++) {
-		struct pawl_special_match match, wanted;
+		struct pawl_special_match match, wanted = {0, 0, -1};
 		char text[TEXT + 1];
 		struct set set;
 
