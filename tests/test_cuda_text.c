@@ -100,10 +100,50 @@ START_TEST(launches_are_constants_of_the_program)
 	OK(pawl_cuda_program_init(&cuda, program, &err));
 	ck_assert_int_eq(cuda.n_launches, 1);
 	ck_assert_int_eq(cuda.launches[0].blocks, (600 * 8 + 255) / 256);
-	ck_assert_ptr_nonnull(strstr(cuda.sources[0].bytes, "symbols[0] * 8"));
+	ck_assert_ptr_nonnull(strstr(cuda.sources[0].bytes, "s0 * 8"));
 	ck_assert_ptr_nonnull(strstr(cuda.sources[0].bytes, "pawl_sigmoid(v"));
 	pawl_cuda_program_release(&cuda);
 	pawl_program_free(program);
+}
+END_TEST
+
+/* Elements beyond 2^31 are counted in 64 bits, and only there. */
+START_TEST(indices_are_as_wide_as_their_storage)
+{
+	struct pawl_program *program = optimize(
+		"%t = const {role=weight} : f16[70000, 40000]\n%i = const {role=data} : u32[1]\n"
+		"%y = gather %t, %i : f32[1, 40000]\n%z = exp %y : f32[1, 40000]\noutput %z\n");
+	struct pawl_cuda_program cuda;
+
+	OK(pawl_cuda_program_init(&cuda, program, &err));
+	ck_assert_ptr_nonnull(strstr(cuda.sources[0].bytes, "const i64 v0 = 0;"));
+	pawl_cuda_program_release(&cuda);
+	pawl_program_free(program);
+	program = optimize(
+		"%x = const {role=data} : f32[1, 40000]\n%z = exp %x : f32[1, 40000]\noutput %z\n");
+	OK(pawl_cuda_program_init(&cuda, program, &err));
+	ck_assert_ptr_null(strstr(cuda.sources[0].bytes, "const i64 v0 = 0;"));
+	ck_assert_ptr_nonnull(strstr(cuda.sources[0].bytes, "const int v0 = 0;"));
+	pawl_cuda_program_release(&cuda);
+	pawl_program_free(program);
+}
+END_TEST
+
+/* Steps of a few numbers in a row: one launch, of one block. */
+START_TEST(small_steps_share_a_launch)
+{
+	struct pawl_cuda_case c;
+	int i;
+
+	pawl_cuda_case_open(PAWL_CUDA_MEDLEY - 1, &c);
+	ck_assert_str_eq(c.name, "gemma3");
+	ck_assert_int_eq(c.program->n_steps, 21);
+	/* Eight a block, the gather and the head. */
+	ck_assert_int_eq(c.cuda.n_launches, 17);
+	for (i = 0; i < c.cuda.n_launches; i++)
+		ck_assert(c.cuda.launches[i].n_steps == 1 ||
+			(c.cuda.launches[i].n_steps == 3 && c.cuda.launches[i].blocks == 1));
+	pawl_cuda_case_close(&c);
 }
 END_TEST
 
@@ -154,6 +194,8 @@ pawl_cuda_text_suite(void)
 	tcase_add_test(tcase, the_same_program_gives_the_same_text);
 	tcase_add_test(tcase, layers_share_kernels);
 	tcase_add_test(tcase, launches_are_constants_of_the_program);
+	tcase_add_test(tcase, indices_are_as_wide_as_their_storage);
+	tcase_add_test(tcase, small_steps_share_a_launch);
 	tcase_add_test(tcase, what_has_no_kernel_is_named);
 	tcase_add_test(tcase, a_name_cannot_end_a_comment);
 	suite_add_tcase(suite, tcase);

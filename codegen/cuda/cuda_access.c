@@ -53,16 +53,17 @@ pawl_cuda_index(struct pawl_cuda_emit *e, const struct pawl_access *access, int 
 			e->program->slots[e->step->args[access->at_arg].slot].type.dtype);
 	if (access->at_rows)
 		return pawl_cuda_let(
-			e, "i64", "((const %s *)a%" PRId32 ")[v%d]", type, access->at_arg, index);
+			e, e->index, "((const %s *)a%" PRId32 ")[v%d]", type, access->at_arg, index);
 	if (access->at_arg >= 0)
-		snprintf(start, sizeof(start), "*(const %s *)a%" PRId32, type, access->at_arg);
+		snprintf(start, sizeof(start), "(%s)*(const %s *)a%" PRId32, e->index, type,
+			access->at_arg);
 	else
-		snprintf(start, sizeof(start), "symbols[%" PRId32 "]", access->at_sym);
+		snprintf(start, sizeof(start), "s%" PRId32, access->at_sym);
 	if (access->modulus > 0)
 		return pawl_cuda_let(
-			e, "i64", "(%s + v%d) %% %" PRId64, start, index, access->modulus);
-	return index ? pawl_cuda_let(e, "i64", "%s + v%d", start, index)
-		     : pawl_cuda_let(e, "i64", "%s", start);
+			e, e->index, "(%s + v%d) %% %" PRId64, start, index, access->modulus);
+	return index ? pawl_cuda_let(e, e->index, "%s + v%d", start, index)
+		     : pawl_cuda_let(e, e->index, "%s", start);
 }
 
 int
@@ -81,7 +82,7 @@ pawl_cuda_offset(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
 
 		if (access->layout == PAWL_LAYOUT_K16 && j == access->pos_dim) {
 			if (access->pos0)
-				i = pawl_cuda_let(e, "i64", "v%d + %" PRId64, i, access->pos0);
+				i = pawl_cuda_let(e, e->index, "v%d + %" PRId64, i, access->pos0);
 			n += (size_t)snprintf(sum + n, sizeof(sum) - n,
 				"%sv%d / 16 * %" PRId64 " + v%d %% 16", plus, i, 16 * access->width,
 				i);
@@ -101,7 +102,7 @@ pawl_cuda_offset(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
 	/* A variable alone needs no other. */
 	if (n && !sum[1 + strspn(sum + 1, "0123456789")])
 		return atoi(sum + 1);
-	return n ? pawl_cuda_let(e, "i64", "%s", sum) : 0;
+	return n ? pawl_cuda_let(e, e->index, "%s", sum) : 0;
 }
 
 int

@@ -55,11 +55,11 @@ begin(struct pawl_cuda_emit *e, struct attend *a)
 	if (a->op->op == PAWL_OP_ATTENTION)
 		a->offset = pawl_cuda_load(e, a->op, &a->op->inputs[3], &none);
 	if (a->op->attrs.sym >= 0)
-		a->length = pawl_cuda_let(e, "i64", "symbols[%" PRId32 "]", a->op->attrs.sym);
+		a->length = pawl_cuda_let(e, e->index, "s%" PRId32, a->op->attrs.sym);
 	else
-		a->length = pawl_cuda_let(e, "i64", "%" PRId64, pawl_attend_most(a->op));
+		a->length = pawl_cuda_let(e, e->index, "%" PRId64, pawl_attend_most(a->op));
 	/* At least one, so that a row over no positions is stored too. */
-	a->chunks = pawl_cuda_let(e, "i64",
+	a->chunks = pawl_cuda_let(e, e->index,
 		"v%d > 0 ? (v%d + PAWL_ATTEND_CHUNK - 1) / PAWL_ATTEND_CHUNK : 1", a->length,
 		a->length);
 	return e->status == PAWL_OK;
@@ -72,7 +72,7 @@ position_of(struct pawl_cuda_emit *e, const struct attend *a)
 
 	if (a->op->op == PAWL_OP_PAGED_ATTENTION)
 		return pawl_cuda_load(e, a->op, &a->op->inputs[3], &row);
-	return pawl_cuda_let(e, "i64", "v%d + v%d", a->offset, a->t);
+	return pawl_cuda_let(e, e->index, "v%d + v%d", a->offset, a->t);
 }
 
 /* Where position v[p] of the sequence of row a->t lies along the positions of k and v. */
@@ -88,10 +88,10 @@ slot_of(struct pawl_cuda_emit *e, const struct attend *a, int p)
 		return p;
 	if (sequences > 1)
 		at.index[0] = pawl_cuda_let(
-			e, "i64", "v%d / %" PRId64, a->t, a->op->type.dim[0].base / sequences);
-	at.index[1] = pawl_cuda_let(e, "i64", "v%d / %" PRId64, p, block);
+			e, e->index, "v%d / %" PRId64, a->t, a->op->type.dim[0].base / sequences);
+	at.index[1] = pawl_cuda_let(e, e->index, "v%d / %" PRId64, p, block);
 	number = pawl_cuda_load(e, a->op, table, &at);
-	return pawl_cuda_let(e, "i64", "(i64)v%d * %" PRId64 " + v%d %% %" PRId64, number, block, p,
+	return pawl_cuda_let(e, e->index, "v%d * %" PRId64 " + v%d %% %" PRId64, number, block, p,
 		block);
 }
 
@@ -105,9 +105,9 @@ visible(struct pawl_cuda_emit *e, struct attend *a)
 	a->end = a->length;
 	if (a->op->attrs.causal)
 		a->end = pawl_cuda_let(
-			e, "i64", "v%d + 1 < v%d ? v%d + 1 : v%d", at, a->end, at, a->end);
+			e, e->index, "v%d + 1 < v%d ? v%d + 1 : v%d", at, a->end, at, a->end);
 	if (a->op->attrs.window > 0)
-		a->first = pawl_cuda_let(e, "i64", "v%d > %" PRId64 " ? v%d - %" PRId64 " : 0", at,
+		a->first = pawl_cuda_let(e, e->index, "v%d > %" PRId64 " ? v%d - %" PRId64 " : 0", at,
 			a->op->attrs.window - 1, at, a->op->attrs.window - 1);
 }
 
@@ -125,11 +125,11 @@ static void
 stage_query(struct pawl_cuda_emit *e, const struct attend *a)
 {
 	struct pawl_cuda_position at = {.index = {a->t}};
-	int j = pawl_cuda_loop(e, "PAWL_THREAD", times(a->shared, a->width).s, "PAWL_THREADS");
+	int j = pawl_cuda_rolled(e, "PAWL_THREAD", times(a->shared, a->width).s, "PAWL_THREADS");
 
 	at.index[1] = pawl_cuda_let(
-		e, "i64", "v%d * %" PRId64 " + v%d / %" PRId64, a->head, a->shared, j, a->width);
-	at.index[2] = pawl_cuda_let(e, "i64", "v%d %% %" PRId64, j, a->width);
+		e, e->index, "v%d * %" PRId64 " + v%d / %" PRId64, a->head, a->shared, j, a->width);
+	at.index[2] = pawl_cuda_let(e, e->index, "v%d %% %" PRId64, j, a->width);
 	pawl_cuda_line(e, "q[v%d] = v%d;", j, pawl_cuda_operand(e, a->op, 0, &at));
 	pawl_cuda_close(e);
 	pawl_cuda_line(e, "PAWL_SYNC();");
@@ -140,14 +140,14 @@ static void
 score(struct pawl_cuda_emit *e, const struct attend *a, int start, int low, int high)
 {
 	const struct pawl_attrs *attrs = &a->op->attrs;
-	int j = pawl_cuda_loop(
+	int j = pawl_cuda_rolled(
 		e, "PAWL_THREAD", times(a->shared, PAWL_ATTEND_CHUNK).s, "PAWL_THREADS");
-	int place = pawl_cuda_let(e, "i64", "v%d %% PAWL_ATTEND_CHUNK", j), p, dot, d, k, s, mask;
+	int place = pawl_cuda_let(e, e->index, "v%d %% PAWL_ATTEND_CHUNK", j), p, dot, d, k, s, mask;
 	struct pawl_cuda_position at = {.index = {0, a->head}}, mask_at = {.index = {a->t}};
 	struct pawl_cuda_words width = times(1, a->width);
 
 	pawl_cuda_open(e, "if (v%d >= v%d && v%d < v%d)", place, low, place, high);
-	p = mask_at.index[1] = pawl_cuda_let(e, "i64", "v%d + v%d", start, place);
+	p = mask_at.index[1] = pawl_cuda_let(e, e->index, "v%d + v%d", start, place);
 	at.index[2] = slot_of(e, a, p);
 	dot = pawl_cuda_var(e, "float", "0.0f");
 	at.index[3] = d = pawl_cuda_loop(e, "0", width.s, "1");
@@ -168,7 +168,7 @@ score(struct pawl_cuda_emit *e, const struct attend *a, int start, int low, int 
 	pawl_cuda_close(e);
 	pawl_cuda_line(e, "PAWL_SYNC();");
 	pawl_cuda_line(e,
-		"pawl_attend_weights(w, lanes, max, sum, %" PRId64 ", (int)v%d, (int)v%d);",
+		"pawl_attend_weights(w, lanes, max, sum, %" PRId64 ", v%d, v%d);",
 		a->shared, low, high);
 	pawl_cuda_line(e, "PAWL_SYNC();");
 }
@@ -177,7 +177,7 @@ score(struct pawl_cuda_emit *e, const struct attend *a, int start, int low, int 
 static int
 partial(struct pawl_cuda_emit *e, const struct attend *a, int head, int chunk)
 {
-	return pawl_cuda_let(e, "i64", "((v%d * %" PRId64 " + v%d) * v%d + v%d) * %" PRId64,
+	return pawl_cuda_let(e, e->index, "((v%d * %" PRId64 " + v%d) * v%d + v%d) * %" PRId64,
 		a->t, a->heads, head, a->chunks, chunk, a->value_width + 2);
 }
 
@@ -188,18 +188,18 @@ weigh_values(
 	struct pawl_cuda_words n = times(a->shared, a->value_width);
 	struct pawl_cuda_position at = {.index = {0, a->head}};
 	char from[32], to[32];
-	int j = pawl_cuda_loop(e, "PAWL_THREAD", n.s, "PAWL_THREADS"), part, mine, o, p, v;
+	int j = pawl_cuda_rolled(e, "PAWL_THREAD", n.s, "PAWL_THREADS"), part, mine, o, p, v;
 
-	mine = pawl_cuda_let(e, "i64", "v%d / %" PRId64, j, a->value_width);
-	at.index[3] = pawl_cuda_let(e, "i64", "v%d %% %" PRId64, j, a->value_width);
+	mine = pawl_cuda_let(e, e->index, "v%d / %" PRId64, j, a->value_width);
+	at.index[3] = pawl_cuda_let(e, e->index, "v%d %% %" PRId64, j, a->value_width);
 	part = partial(e, a,
-		pawl_cuda_let(e, "i64", "v%d * %" PRId64 " + v%d", a->head, a->shared, mine),
+		pawl_cuda_let(e, e->index, "v%d * %" PRId64 " + v%d", a->head, a->shared, mine),
 		chunk);
 	o = pawl_cuda_var(e, "float", "0.0f");
 	snprintf(from, sizeof(from), "v%d", low);
 	snprintf(to, sizeof(to), "v%d", high);
 	p = pawl_cuda_loop(e, from, to, "1");
-	at.index[2] = slot_of(e, a, pawl_cuda_let(e, "i64", "v%d + v%d", start, p));
+	at.index[2] = slot_of(e, a, pawl_cuda_let(e, e->index, "v%d + v%d", start, p));
 	v = pawl_cuda_load(e, a->op, &a->op->inputs[2], &at);
 	pawl_cuda_line(
 		e, "v%d = pawl_fma(w[v%d * PAWL_ATTEND_CHUNK + v%d], v%d, v%d);", o, mine, p, v, o);
@@ -221,11 +221,11 @@ merge(struct pawl_cuda_emit *e, const struct attend *a, int head, int column)
 	int o = pawl_cuda_var(e, "float", "0.0f"), first, chunk, part, next_o, next_max, next_sum;
 	char from[32], to[64];
 
-	first = pawl_cuda_let(e, "i64", "v%d / PAWL_ATTEND_CHUNK", a->first);
+	first = pawl_cuda_let(e, e->index, "v%d / PAWL_ATTEND_CHUNK", a->first);
 	snprintf(from, sizeof(from), "v%d", first);
 	snprintf(to, sizeof(to), "(v%d + PAWL_ATTEND_CHUNK - 1) / PAWL_ATTEND_CHUNK", a->end);
 	pawl_cuda_open(e, "if (v%d < v%d)", a->first, a->end);
-	chunk = pawl_cuda_loop(e, from, to, "1");
+	chunk = pawl_cuda_rolled(e, from, to, "1");
 	part = partial(e, a, head, chunk);
 	next_o = pawl_cuda_let(e, "float", "pawl_load_fresh(partials + v%d + v%d)", part, column);
 	next_max = pawl_cuda_let(e, "float", "pawl_load_fresh(partials + v%d + %" PRId64 ")", part,
@@ -256,10 +256,10 @@ emit_merge(struct pawl_cuda_emit *e, const struct attend *a)
 	pawl_cuda_open(e,
 		"if (pawl_is_last((u32 *)(symbols + %" PRId32 ") + v%d * %" PRId64 " + v%d, (u32)v%d))",
 		e->program->n_symbols, a->t, a->kv_heads, a->head, a->chunks);
-	j = pawl_cuda_loop(e, "PAWL_THREAD", times(a->shared, a->value_width).s, "PAWL_THREADS");
-	at.index[1] = pawl_cuda_let(e, "i64", "v%d * %" PRId64 " + v%d / %" PRId64, a->head,
+	j = pawl_cuda_rolled(e, "PAWL_THREAD", times(a->shared, a->value_width).s, "PAWL_THREADS");
+	at.index[1] = pawl_cuda_let(e, e->index, "v%d * %" PRId64 " + v%d / %" PRId64, a->head,
 		a->shared, j, a->value_width);
-	column = at.index[2] = pawl_cuda_let(e, "i64", "v%d %% %" PRId64, j, a->value_width);
+	column = at.index[2] = pawl_cuda_let(e, e->index, "v%d %% %" PRId64, j, a->value_width);
 	e->fixed[a->index] = merge(e, a, at.index[1], column);
 	for (i = a->index; i < e->step->n_ops; i++) {
 		if (e->step->ops[i].n_outs)
@@ -282,16 +282,16 @@ emit_units(struct pawl_cuda_emit *e, struct attend *a)
 	pawl_cuda_line(e, "PAWL_SHARED float max[%s], sum[%s];", times(a->shared, 1).s,
 		times(a->shared, 1).s);
 	snprintf(n_units, sizeof(n_units), "%s * %" PRId64 " * v%d", rows.s, a->kv_heads, a->chunks);
-	unit = pawl_cuda_loop(e, "PAWL_BLOCK", n_units, "PAWL_BLOCKS");
-	chunk = pawl_cuda_let(e, "i64", "v%d %% v%d", unit, a->chunks);
-	a->head = pawl_cuda_let(e, "i64", "v%d / v%d %% %" PRId64, unit, a->chunks, a->kv_heads);
-	a->t = pawl_cuda_let(e, "i64", "v%d / v%d / %" PRId64, unit, a->chunks, a->kv_heads);
+	unit = pawl_cuda_rolled(e, "PAWL_BLOCK", n_units, "PAWL_BLOCKS");
+	chunk = pawl_cuda_let(e, e->index, "v%d %% v%d", unit, a->chunks);
+	a->head = pawl_cuda_let(e, e->index, "v%d / v%d %% %" PRId64, unit, a->chunks, a->kv_heads);
+	a->t = pawl_cuda_let(e, e->index, "v%d / v%d / %" PRId64, unit, a->chunks, a->kv_heads);
 	visible(e, a);
-	start = pawl_cuda_let(e, "i64", "v%d * PAWL_ATTEND_CHUNK", chunk);
+	start = pawl_cuda_let(e, e->index, "v%d * PAWL_ATTEND_CHUNK", chunk);
 	low = pawl_cuda_let(
-		e, "i64", "v%d > v%d ? v%d - v%d : 0", a->first, start, a->first, start);
-	high = pawl_cuda_let(e, "i64",
-		"v%d < v%d + PAWL_ATTEND_CHUNK ? v%d - v%d : (i64)PAWL_ATTEND_CHUNK", a->end, start,
+		e, e->index, "v%d > v%d ? v%d - v%d : 0", a->first, start, a->first, start);
+	high = pawl_cuda_let(e, e->index,
+		"v%d < v%d + PAWL_ATTEND_CHUNK ? v%d - v%d : PAWL_ATTEND_CHUNK", a->end, start,
 		a->end, start);
 	pawl_cuda_open(e, "if (v%d < v%d)", low, high);
 	stage_query(e, a);

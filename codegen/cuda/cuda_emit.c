@@ -105,10 +105,17 @@ pawl_cuda_loop(struct pawl_cuda_emit *e, const char *from, const char *to, const
 {
 	int variable = e->n_variables++;
 
-	pawl_cuda_open(e, "for (i64 v%d = %s; v%d < %s; v%d += %s)", variable, from, variable, to,
+	pawl_cuda_open(e, "for (%s v%d = %s; v%d < %s; v%d += %s)", e->index, variable, from, variable, to,
 		variable, step);
 	pawl_cuda_move(e);
 	return variable;
+}
+
+int
+pawl_cuda_rolled(struct pawl_cuda_emit *e, const char *from, const char *to, const char *step)
+{
+	pawl_cuda_line(e, "PAWL_ROLLED");
+	return pawl_cuda_loop(e, from, to, step);
 }
 
 void
@@ -131,10 +138,10 @@ pawl_cuda_dim(struct pawl_dim dim)
 	if (dim.sym < 0)
 		snprintf(words.s, sizeof(words.s), "%" PRId64, dim.base);
 	else if (dim.base == 0 && dim.factor == 1)
-		snprintf(words.s, sizeof(words.s), "symbols[%" PRId32 "]", dim.sym);
+		snprintf(words.s, sizeof(words.s), "s%" PRId32, dim.sym);
 	else
 		snprintf(words.s, sizeof(words.s),
-			"(%" PRId64 " + %" PRId64 " * symbols[%" PRId32 "])", dim.base, dim.factor,
+			"(%" PRId64 " + %" PRId64 " * s%" PRId32 ")", dim.base, dim.factor,
 			dim.sym);
 	return words;
 }
@@ -194,12 +201,12 @@ split(struct pawl_cuda_emit *e, const struct pawl_type *type, int last, int flat
 		else if (j == 0 && inner == 1)
 			at->index[j] = flat;
 		else if (j == 0)
-			at->index[j] = pawl_cuda_let(e, "i64", "v%d / %" PRId64, flat, inner);
+			at->index[j] = pawl_cuda_let(e, e->index, "v%d / %" PRId64, flat, inner);
 		else if (inner == 1)
-			at->index[j] = pawl_cuda_let(e, "i64", "v%d %% %" PRId64, flat, dim.base);
+			at->index[j] = pawl_cuda_let(e, e->index, "v%d %% %" PRId64, flat, dim.base);
 		else
 			at->index[j] = pawl_cuda_let(
-				e, "i64", "v%d / %" PRId64 " %% %" PRId64, flat, inner, dim.base);
+				e, e->index, "v%d / %" PRId64 " %% %" PRId64, flat, inner, dim.base);
 		inner *= dim.base;
 	}
 }

@@ -2,8 +2,8 @@
  * State of writing one kernel as CUDA C, and the vocabulary in which the templates are written.
  *
  * The text is a subset that C11 and CUDA share.  A value is a variable `v<number>`, made by
- * pawl_cuda_let and never changed: float for the float types, i64 for the integer types and for
- * indices.  v0 is the constant 0.  Macros and functions that the text uses are those of
+ * pawl_cuda_let and never changed: float for the float types, i64 for the integer types, int or i64
+ * for indices.  v0 is the constant 0, s<number> a symbol.  Macros and functions that the text uses are those of
  * cuda_prelude.c.
  *
  * Nothing here fails on its own: what a kernel cannot be written for calls pawl_cuda_refuse,
@@ -37,6 +37,7 @@ struct pawl_cuda_emit {
 	struct pawl_segments segments;
 	int32_t first_arg; /* of the step, after the first one of the launch */
 	bool is_single;    /* one block runs it: loops count threads only */
+	const char *index; /* type of indices: "int", or "i64" where a slot has 2^31 elements */
 	int indent, n_variables;
 	int64_t shared_bytes; /* named so far */
 
@@ -76,6 +77,9 @@ int pawl_cuda_var(struct pawl_cuda_emit *e, const char *type, const char *format
  * pawl_cuda_close those of the loop are forgotten.
  */
 int pawl_cuda_loop(struct pawl_cuda_emit *e, const char *from, const char *to, const char *step);
+
+/* The same, not to be unrolled: what it does many times is not worth the time to compile it. */
+int pawl_cuda_rolled(struct pawl_cuda_emit *e, const char *from, const char *to, const char *step);
 
 /* Forgets the values at the last position. */
 void pawl_cuda_move(struct pawl_cuda_emit *e);

@@ -17,8 +17,8 @@ pawl_cuda_gather_value(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
 	}
 	id = pawl_cuda_load(e, op, ids, &row);
 	is_row = pawl_cuda_let(
-		e, "i64", "v%d >= 0 && v%d < %s", id, id, pawl_cuda_dim(table->type.dim[0]).s);
-	there.index[0] = pawl_cuda_let(e, "i64", "v%d ? v%d : 0", is_row, id);
+		e, e->index, "v%d >= 0 && v%d < %s", id, id, pawl_cuda_dim(table->type.dim[0]).s);
+	there.index[0] = pawl_cuda_let(e, e->index, "v%d ? v%d : 0", is_row, id);
 	value = pawl_cuda_load(e, op, table, &there);
 	/* An id without a row must not read beyond the table; it shows as NaN. */
 	return pawl_cuda_let(e, "float", "v%d ? v%d : PAWL_NAN", is_row, value);

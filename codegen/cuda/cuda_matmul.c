@@ -81,7 +81,7 @@ dot(struct pawl_cuda_emit *e, const struct matmul *m, const struct pawl_step_op 
 			w->dtype == PAWL_DTYPE_F32 ? "float" : "u16", w->arg, offset);
 		snprintf(to, sizeof(to), "%d", piece);
 		i = pawl_cuda_loop(e, "0", to, "1");
-		x = x_value(e, m, pawl_cuda_let(e, "i64", "v%d + v%d", k, i));
+		x = x_value(e, m, pawl_cuda_let(e, e->index, "v%d + v%d", k, i));
 		pawl_cuda_line(e, "v%d = pawl_fma(w[v%d], v%d, v%d);", sum, i, x, sum);
 		pawl_cuda_close(e);
 	}
@@ -127,7 +127,7 @@ emit_segment(struct pawl_cuda_emit *e, const struct matmul *m, int s, int unit, 
 
 	pawl_cuda_open(e, "if (v%d >= %" PRId64 " && v%d < %" PRId64 ")", unit, first, unit,
 		first + segment_units(step, &e->segments, s));
-	column = pawl_cuda_let(e, "i64", "(v%d - %" PRId64 ") * %d + PAWL_THREAD / PAWL_WARP", unit,
+	column = pawl_cuda_let(e, e->index, "(v%d - %" PRId64 ") * %d + PAWL_THREAD / PAWL_WARP", unit,
 		first, PAWL_CUDA_WARPS);
 	pawl_cuda_open(e, "if (v%d < %" PRId64 ")", column, pawl_type_row_length(type));
 	for (i = 0; i < step->n_ops; i++) {
@@ -198,13 +198,13 @@ pawl_cuda_matmul(struct pawl_cuda_emit *e)
 		e->shared_bytes += 4 * m.k;
 		pawl_cuda_line(e, "PAWL_SHARED float x[%" PRId64 "];", m.k);
 	}
-	m.row = pawl_cuda_loop(e, "0", pawl_cuda_rows(type).s, "1");
+	m.row = pawl_cuda_rolled(e, "0", pawl_cuda_rows(type).s, "1");
 	pawl_cuda_split_row(e, type, m.row, &m.x_at);
 	pawl_cuda_row_stats(e, 0, first, &m.x_at);
 	if (m.is_staged)
 		stage(e, &m);
 	snprintf(n_units, sizeof(n_units), "%" PRId64, units);
-	unit = pawl_cuda_loop(e, "PAWL_BLOCK", n_units, "PAWL_BLOCKS");
+	unit = pawl_cuda_rolled(e, "PAWL_BLOCK", n_units, "PAWL_BLOCKS");
 	for (s = 0; s < e->segments.n; s++) {
 		emit_segment(e, &m, s, unit, done);
 		done += segment_units(e->step, &e->segments, s);

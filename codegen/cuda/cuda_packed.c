@@ -189,8 +189,8 @@ stage(struct pawl_cuda_emit *e, const struct packed *m)
 		stage_row(e, m, m->row, "0");
 	} else {
 		snprintf(n, sizeof(n), "%d", m->rows);
-		i = pawl_cuda_loop(e, "0", n, "1");
-		row = pawl_cuda_let(e, "i64", "v%d + v%d", m->row, i);
+		i = pawl_cuda_rolled(e, "0", n, "1");
+		row = pawl_cuda_let(e, e->index, "v%d + v%d", m->row, i);
 		pawl_cuda_open(e, "if (v%d < %s)", row,
 			pawl_cuda_rows(&m->first->inputs[0].type).s);
 		snprintf(at, sizeof(at), "v%d * %d", i, m->blocks * m->words);
@@ -262,8 +262,10 @@ dot(struct pawl_cuda_emit *e, const struct packed *m, const struct pawl_step_op 
 	pawl_pack_format(w->dtype, &f);
 	section = section_blocks(m, count_terms(&f));
 	e->packed |= UINT32_C(1) << w->dtype;
+	pawl_cuda_line(e, "PAWL_ROLLED");
 	pawl_cuda_open(e, "for (int b0 = 0; b0 < %d; b0 += %d)", m->blocks, section);
 	pawl_cuda_open(e, "if (tile < %d)", n_tiles);
+	pawl_cuda_line(e, "PAWL_ROLLED");
 	pawl_cuda_open(e, "for (int b = b0 + slice; b < %d && b < b0 + %d; b += %d)", m->blocks,
 		section, m->slices);
 	pawl_cuda_line(e, "u32 q[8];");
@@ -303,7 +305,7 @@ emit_segment(struct pawl_cuda_emit *e, const struct packed *m, int s, int unit, 
 
 	pawl_cuda_open(e, "if (v%d >= %d && v%d < %d)", unit, first, unit,
 		first + segment_units(step, &e->segments, s));
-	pawl_cuda_line(e, "const int tile = ((int)v%d - %d) * %d + PAWL_THREAD / 16 %% %d;", unit,
+	pawl_cuda_line(e, "const int tile = (v%d - %d) * %d + PAWL_THREAD / 16 %% %d;", unit,
 		first, m->tiles, m->tiles);
 	for (i = 0; i < step->n_ops; i++) {
 		if (e->segments.of[i] == s && step->ops[i].op == PAWL_OP_MATMUL &&
@@ -311,8 +313,8 @@ emit_segment(struct pawl_cuda_emit *e, const struct packed *m, int s, int unit, 
 			e->fixed[i] = dot(e, m, &step->ops[i],
 				segment_tiles(step, &e->segments, s));
 	}
-	column = pawl_cuda_let(e, "i64", "tile * 16 + PAWL_THREAD %% 16");
-	row = pawl_cuda_let(e, "i64", "v%d + slice", m->row);
+	column = pawl_cuda_let(e, e->index, "tile * 16 + PAWL_THREAD %% 16");
+	row = pawl_cuda_let(e, e->index, "v%d + slice", m->row);
 	pawl_cuda_open(e, "if (slice < %d && v%d < %s && v%d < %d)", m->rows, row,
 		pawl_cuda_rows(&m->first->inputs[0].type).s, column,
 		segment_columns(step, &e->segments, s));
@@ -366,11 +368,11 @@ pawl_cuda_packed(struct pawl_cuda_emit *e)
 	pawl_cuda_line(e, "PAWL_SHARED float terms[%" PRId64 "];", terms);
 	pawl_cuda_line(e, "const int slice = PAWL_THREAD / %d;", m.tiles * PAWL_TILE_ROWS);
 	snprintf(by, sizeof(by), "%d", m.rows);
-	m.row = pawl_cuda_loop(e, "0", pawl_cuda_rows(&m.first->inputs[0].type).s, by);
+	m.row = pawl_cuda_rolled(e, "0", pawl_cuda_rows(&m.first->inputs[0].type).s, by);
 	stage(e, &m);
 	snprintf(n_units, sizeof(n_units), "%" PRId64,
 		pawl_cuda_packed_units(e->step, &e->segments));
-	unit = pawl_cuda_loop(e, "PAWL_BLOCK", n_units, "PAWL_BLOCKS");
+	unit = pawl_cuda_rolled(e, "PAWL_BLOCK", n_units, "PAWL_BLOCKS");
 	for (s = 0; s < e->segments.n; s++) {
 		emit_segment(e, &m, s, unit, done);
 		done += segment_units(e->step, &e->segments, s);

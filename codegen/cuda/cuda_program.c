@@ -97,9 +97,12 @@ emit_body(struct pawl_cuda_emit *e)
 	for (i = 0; i < e->step->n_args; i++)
 		pawl_cuda_line(e, "char *const a%" PRId32 " = (char *)args[%" PRId32 "];", i,
 			e->first_arg + i);
+	for (i = 0; i < e->program->n_symbols; i++)
+		pawl_cuda_line(e, "const %s s%" PRId32 " = (%s)symbols[%" PRId32 "];", e->index, i,
+			e->index, i);
 	e->status = let_pitches(e);
 	e->n_variables = 0;
-	pawl_cuda_let(e, "i64", "0");
+	pawl_cuda_let(e, e->index, "0");
 	switch (e->step->template) {
 	case PAWL_TEMPLATE_MAP:
 	case PAWL_TEMPLATE_GATHER:
@@ -152,6 +155,35 @@ count_blocks(const struct writer *w, const struct pawl_step *step)
 	return blocks > 1 ? blocks : 1;
 }
 
+/* Of a type whose dims are at their largest; INT64_MAX stands for anything beyond it. */
+static int64_t
+count_elements(const struct writer *w, const struct pawl_type *type)
+{
+	int64_t n = 1;
+	int j;
+
+	for (j = 0; j < type->rank; j++) {
+		if (__builtin_mul_overflow(n, pawl_dim_value(type->dim[j], w->largest), &n))
+			return INT64_MAX;
+	}
+	return n;
+}
+
+/* Whether numbers of elements do not fit an int; what a step stores nowhere is no larger. */
+static bool
+is_wide(const struct writer *w, const struct pawl_step *step)
+{
+	int32_t i;
+
+	for (i = 0; i < step->n_args; i++) {
+		const struct pawl_slot *slot = &w->program->slots[step->args[i].slot];
+
+		if (slot->bytes > INT32_MAX || count_elements(w, &slot->type) > INT32_MAX)
+			return true;
+	}
+	return false;
+}
+
 /* The kernel with the body just written: one that there is, or a new one in the shortest source. */
 static int32_t
 find_kernel(struct writer *w, int32_t step, int32_t n_steps)
@@ -196,20 +228,15 @@ find_kernel(struct writer *w, int32_t step, int32_t n_steps)
 }
 
 static int64_t
-count_elements(const struct writer *w, const struct pawl_step *step)
+count_stored(const struct writer *w, const struct pawl_step *step)
 {
-	int64_t n = 0, elements;
+	int64_t n = 0;
 	int32_t i;
-	int j;
 
-	for (i = 0; i < step->n_ops; i++) {
-		const struct pawl_type *type = &step->ops[i].type;
-
-		if (!step->ops[i].n_outs)
-			continue;
-		for (elements = 1, j = 0; j < type->rank && elements <= CHAIN_ELEMENTS; j++)
-			elements *= pawl_dim_value(type->dim[j], w->largest);
-		n += elements;
+	for (i = 0; i < step->n_ops && n <= CHAIN_ELEMENTS; i++) {
+		if (step->ops[i].n_outs && __builtin_add_overflow(
+						   n, count_elements(w, &step->ops[i].type), &n))
+			return INT64_MAX;
 	}
 	return n;
 }
@@ -226,8 +253,8 @@ count_chain(const struct writer *w, int32_t first)
 
 		if (step->template != PAWL_TEMPLATE_ROWS && step->template != PAWL_TEMPLATE_MAP)
 			break;
-		elements += count_elements(w, step);
-		if (elements > CHAIN_ELEMENTS)
+		if (__builtin_add_overflow(elements, count_stored(w, step), &elements) ||
+			elements > CHAIN_ELEMENTS)
 			break;
 	}
 	return s > first + 1 ? s - first : 1;
@@ -245,6 +272,7 @@ write_step(struct writer *w, int32_t number, int32_t first, bool is_single)
 		.indent = is_single ? 2 : 1,
 		.err = w->err};
 
+	e.index = is_wide(w, step) ? "i64" : "int";
 	if (step->n_ops > PAWL_MAX_BODY_OPS)
 		return pawl_fail(w->err, PAWL_UNSUPPORTED,
 			"step %s: %s: %" PRId32 " ops in one step", step->name ? step->name : "",

@@ -50,18 +50,18 @@ rope_value(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
 	struct pawl_cuda_position there = *at, angle = {.index = {at->index[0], column}};
 
 	if (op->attrs.pairs == PAWL_PAIRS_ADJACENT) {
-		is_first = pawl_cuda_let(e, "i64", "v%d %% 2 == 0", column);
-		partner = pawl_cuda_let(e, "i64", "v%d ^ 1", column);
+		is_first = pawl_cuda_let(e, e->index, "v%d %% 2 == 0", column);
+		partner = pawl_cuda_let(e, e->index, "v%d ^ 1", column);
 	} else {
-		is_first = pawl_cuda_let(e, "i64", "v%d < %" PRId64, column, width / 2);
-		partner = pawl_cuda_let(e, "i64", "v%d ? v%d + %" PRId64 " : v%d - %" PRId64,
+		is_first = pawl_cuda_let(e, e->index, "v%d < %" PRId64, column, width / 2);
+		partner = pawl_cuda_let(e, e->index, "v%d ? v%d + %" PRId64 " : v%d - %" PRId64,
 			is_first, column, width / 2, column, width / 2);
 	}
 	if (is_partial) {
 		partner = pawl_cuda_let(
-			e, "i64", "v%d < %" PRId64 " ? v%d : v%d", column, width, partner, column);
+			e, e->index, "v%d < %" PRId64 " ? v%d : v%d", column, width, partner, column);
 		angle.index[1] = pawl_cuda_let(
-			e, "i64", "v%d < %" PRId64 " ? v%d : 0", column, width, column);
+			e, e->index, "v%d < %" PRId64 " ? v%d : 0", column, width, column);
 	}
 	there.index[2] = partner;
 	other = operand_elsewhere(e, op, 0, &there);

@@ -2,11 +2,13 @@
 
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ir/parse.h"
 #include "ir/random.h"
 #include "passes/optimize.h"
+#include "tests/data_file.h"
 #include "tests/tiny_gemma.h"
 #include "tests/tiny_mla.h"
 #include "tests/tiny_model.h"
@@ -248,6 +250,36 @@ open_family(int number, struct pawl_cuda_case *out)
 	OK(source->build(source->ctx, &request, &out->graph, &err));
 }
 
+/* Blocks of real models, the matrices of the first in other types too. */
+static const struct model {
+	const char *name, *file, *from, *to;
+	bool is_a8, is_float;
+} models[PAWL_CUDA_N_MODELS] = {
+	{"smollm2_q4_1", "step-smollm2.pawl", NULL, NULL, false, false},
+	{"smollm2_q4_1_a8", "step-smollm2.pawl", NULL, NULL, true, false},
+	{"smollm2_q4_0", "step-smollm2.pawl", "q4_1", "q4_0", false, false},
+	{"smollm2_q8_0", "step-smollm2.pawl", "q4_1", "q8_0", false, false},
+	{"smollm2_f16", "step-smollm2.pawl", "q4_1", " f16", false, true},
+	{"gemma3", "step-gemma3.pawl", NULL, NULL, false, false},
+};
+
+static void
+open_model(int number, struct pawl_cuda_case *out)
+{
+	const struct model *m = &models[number - PAWL_CUDA_MODELS];
+	size_t n;
+	char *text = pawl_test_data(m->file, &n), *at;
+
+	for (at = text; m->from && (at = strstr(at, m->from));)
+		memcpy(at, m->to, strlen(m->from));
+	for (at = text; m->is_float && (at = strstr(at, "q8_0"));)
+		memcpy(at, m->to, 4);
+	snprintf(out->name, sizeof(out->name), "%s", m->name);
+	out->is_exact = !m->is_float;
+	OK(pawl_parse(text, n, m->file, &out->graph, NULL, &err));
+	free(text);
+}
+
 static enum pawl_layout
 weight_layout(const void *target, const struct pawl_type *type)
 {
@@ -275,8 +307,10 @@ open_graph(int number, struct pawl_cuda_case *out)
 	if (number < PAWL_CUDA_TINY_CASES) {
 		snprintf(out->name, sizeof(out->name), "%s", tiny[number]);
 		open_tiny(number, out);
-	} else if (number < PAWL_CUDA_MEDLEY) {
+	} else if (number < PAWL_CUDA_MODELS) {
 		open_family(number, out);
+	} else if (number < PAWL_CUDA_MEDLEY) {
+		open_model(number, out);
 	} else if (number == PAWL_CUDA_MEDLEY) {
 		snprintf(out->name, sizeof(out->name), "medley");
 		OK(pawl_parse(medley, strlen(medley), "medley", &out->graph, NULL, &err));
@@ -306,7 +340,8 @@ pawl_cuda_case_open(int number, struct pawl_cuda_case *out)
 
 	memset(out, 0, sizeof(*out));
 	open_graph(number, out);
-	if (is_family && families[number - PAWL_CUDA_FAMILIES].is_a8)
+	if (number >= PAWL_CUDA_MODELS ? is_family && models[number - PAWL_CUDA_MODELS].is_a8
+				       : is_family && families[number - PAWL_CUDA_FAMILIES].is_a8)
 		options.facts.precision = PAWL_PRECISION_A8;
 	OK(pawl_optimize(out->graph, &options, &out->program, NULL, &err));
 	status = pawl_cuda_program_init(&out->cuda, out->program, &out->why);

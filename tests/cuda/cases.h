@@ -1,6 +1,7 @@
 /*
  * The programs whose kernels tests/emit-cuda writes and tests/cuda-kernels runs: steps of the tiny
- * families in every form of cache and type of weight, graphs with an op of every other kind and
+ * families in every form of cache and type of weight, blocks of SmolLM2 and Gemma 3 (with fewer
+ * tokens, which are no part of a kernel but as a number), graphs with an op of every other kind and
  * every attribute of attention, random graphs.
  */
 #ifndef PAWL_TESTS_CUDA_CASES_H
@@ -17,7 +18,9 @@ enum {
 	PAWL_CUDA_TINY_CASES,
 	PAWL_CUDA_FAMILIES = PAWL_CUDA_TINY_CASES, /* those of the table in cases.c */
 	PAWL_CUDA_N_FAMILIES = 23,
-	PAWL_CUDA_MEDLEY = PAWL_CUDA_FAMILIES + PAWL_CUDA_N_FAMILIES,
+	PAWL_CUDA_MODELS = PAWL_CUDA_FAMILIES + PAWL_CUDA_N_FAMILIES, /* blocks of real models */
+	PAWL_CUDA_N_MODELS = 6,
+	PAWL_CUDA_MEDLEY = PAWL_CUDA_MODELS + PAWL_CUDA_N_MODELS,
 	PAWL_CUDA_ATTENTIONS,
 	PAWL_CUDA_RANDOM,
 	PAWL_CUDA_N_CASES = PAWL_CUDA_RANDOM + 48

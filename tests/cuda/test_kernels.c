@@ -5,8 +5,8 @@
  * Whatever the order of threads and the number of blocks, the bits are the same.  Against the
  * reference, whose sums have another order: |difference| <= TOLERANCE * the largest |value| of the
  * output; logits of the tiny llama included.  What is stored as f16 or bf16 may also fall on the
- * other side of a rounding: one unit of the type more.  Attention alone has the reference's order
- * and its bits.
+ * other side of a rounding: one unit of the type more.  Only float weights have an order of their own:
+ * steps without are to have the reference's bits.
  */
 #include "tests/cuda/cases.h"
 #include "tests/cuda/memory.h"
@@ -343,7 +343,8 @@ START_TEST(steps_of_every_family_are_those_of_the_reference)
 	is_exact = c.is_exact;
 	pawl_cuda_case_close(&c);
 	check_random(_i, 11, is_exact ? 0 : TOLERANCE);
-	check_random(_i, 12345, is_exact ? 0 : TOLERANCE);
+	if (_i < PAWL_CUDA_MODELS)
+		check_random(_i, 12345, is_exact ? 0 : TOLERANCE);
 }
 END_TEST
 
