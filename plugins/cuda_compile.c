@@ -387,9 +387,6 @@ pawl_cuda_compile(struct pawl_cuda_compiler *c, const struct pawl_program *progr
 		return status;
 	pthread_mutex_lock(&c->lock);
 	status = find_or_compile(c, out, err);
-	if (!status)
-		c->counters.kernels_shared +=
-			(uint64_t)(out->cuda.n_launches - out->cuda.n_kernels);
 	pthread_mutex_unlock(&c->lock);
 	if (!status && c->dump_dir)
 		status = pawl_cuda_report_dump(c->dump_dir,

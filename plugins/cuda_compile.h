@@ -50,7 +50,7 @@ enum pawl_status pawl_cuda_compile(struct pawl_cuda_compiler *compiler,
 	const struct pawl_program *program, struct pawl_cuda_image *out, struct pawl_error *err);
 void pawl_cuda_image_release(struct pawl_cuda_image *image);
 
-/* kernel_compiles, kernels_read, kernels_shared, code_bytes, cache_fault. */
+/* kernel_compiles, kernels_read, code_bytes, cache_fault. */
 void pawl_cuda_compiler_counters(
 	struct pawl_cuda_compiler *compiler, struct pawl_target_counters *out);
 

@@ -54,6 +54,7 @@ directories=$root/build
 build "$root/build" ${ci:+--enable-werror}
 find "$root/build" -name '*.trs' -exec rm -f {} +
 run_tests "$root/build" check
+run_tests "$root/build" check-cuda
 PAWL_TEST_MODEL=$model PAWL_TEST_GEMMA=$gemma run_tests "$root/build" check-model
 
 if [ -n "$ci" ]; then
