@@ -70,6 +70,7 @@ struct pawl_code_info {
 	int64_t code_bytes;    /* of the kernels it uses, each once */
 	uint64_t code_hash;    /* of the generated kernels, 0 for the reference */
 	const char *variant;   /* "avx512vnni", "reference" ... */
+	int32_t n_launches;    /* of kernels in a run, as nodes of a graph; 0: the target has none */
 };
 
 enum pawl_copy_way { PAWL_COPY_UP, PAWL_COPY_DOWN, PAWL_COPY_WITHIN };
@@ -146,6 +147,8 @@ struct pawl_target_api {
 	 * kernels are generated.
 	 */
 	uint64_t (*kernel_hash)(const struct pawl_code *code, int32_t step);
+	/* The launch that runs a step, from 0 on; small steps share one.  NULL: there are none. */
+	int32_t (*launch_of)(const struct pawl_code *code, int32_t step);
 
 	/*
 	 * NULL: code works on the host's memory and is run by `run`.  Otherwise by a runner, which

@@ -16,7 +16,8 @@
 /* Far beyond what any program takes; a compiler that hangs is stopped. */
 static const double DEADLINE_S = 120;
 
-/* An object as it is kept: this, the resources of the kernels in the order of the source, the code. */
+/* An object as it is kept: this, the resources of the kernels in the order of the source, the code.
+ */
 struct object {
 	uint32_t is_ptx, n_kernels;
 	struct pawl_cuda_resources resources[];
@@ -39,6 +40,7 @@ struct pawl_cuda_compiler {
 	struct pawl_nvrtc *nvrtc;
 	struct unit *units;
 	struct pawl_target_counters counters;
+	int n_dumps;
 };
 
 enum pawl_status
@@ -130,8 +132,8 @@ is_object_of(const struct object *object, size_t n, int32_t n_kernels)
 }
 
 /*
- * Everything that decides the code.  The compiler is known by its file, since to ask it for its version
- * takes longer than all else that is done with kernels that are there already.
+ * Everything that decides the code.  The compiler is known by its file, since to ask it for its
+ * version takes longer than all else that is done with kernels that are there already.
  */
 static char *
 make_key(const struct pawl_cuda_compiler *c, const char *nvrtc, const char *source)
@@ -143,9 +145,9 @@ make_key(const struct pawl_cuda_compiler *c, const char *nvrtc, const char *sour
 	if (*nvrtc)
 		(void)stat(nvrtc, &info);
 	if (key)
-		snprintf(key, n, "pawl %s\nnvrtc %s %lld %lld\n%s -arch=%s\n%s", pawl_build_id, nvrtc,
-			(long long)info.st_size, (long long)info.st_mtime, pawl_nvrtc_options,
-			c->arch, source);
+		snprintf(key, n, "pawl %s\nnvrtc %s %lld %lld\n%s -arch=%s\n%s", pawl_build_id,
+			nvrtc, (long long)info.st_size, (long long)info.st_mtime,
+			pawl_nvrtc_options, c->arch, source);
 	return key;
 }
 
@@ -176,8 +178,8 @@ static enum pawl_status
 keep(struct task *task, const struct pawl_nvrtc_result *result, struct pawl_error *err)
 {
 	int32_t n_kernels = count_kernels(task), i, j = 0;
-	size_t head = sizeof(struct object) +
-		      (size_t)n_kernels * sizeof(struct pawl_cuda_resources);
+	size_t head =
+		sizeof(struct object) + (size_t)n_kernels * sizeof(struct pawl_cuda_resources);
 	struct object *object = malloc(head + result->n_code + 1);
 
 	if (!object)
@@ -311,7 +313,8 @@ compile_missing(struct pawl_cuda_compiler *c, const char *nvrtc, struct task *ta
 			break;
 		}
 		c->counters.kernel_compiles += (uint64_t)count_kernels(&tasks[i]);
-		/* Without room on the disk the next process compiles again: that costs time only. */
+		/* Without room on the disk the next process compiles again: that costs time only.
+		 */
 		(void)pawl_object_cache_store(&c->cache, tasks[i].made->key, tasks[i].made->object,
 			tasks[i].made->n_object, &fault);
 		add_unit(c, &tasks[i]);
@@ -375,11 +378,27 @@ find_or_compile(struct pawl_cuda_compiler *c, struct pawl_cuda_image *out, struc
 	return status;
 }
 
+/* Later programs of a compiler have a number, as graphs that are dumped. */
+static enum pawl_status
+dump(const struct pawl_cuda_compiler *c, const struct pawl_program *program, int number,
+	const struct pawl_cuda_image *image, struct pawl_error *err)
+{
+	const char *name = program->name ? program->name : "program";
+	char file[160];
+
+	if (number > 1)
+		snprintf(file, sizeof(file), "%.128s.%d", name, number);
+	else
+		snprintf(file, sizeof(file), "%.128s", name);
+	return pawl_cuda_report_dump(c->dump_dir, file, c->arch, image, err);
+}
+
 enum pawl_status
 pawl_cuda_compile(struct pawl_cuda_compiler *c, const struct pawl_program *program,
 	struct pawl_cuda_image *out, struct pawl_error *err)
 {
 	enum pawl_status status;
+	int number;
 
 	*out = (struct pawl_cuda_image){.n_bytes = 0};
 	status = pawl_cuda_program_init(&out->cuda, program, err);
@@ -387,10 +406,10 @@ pawl_cuda_compile(struct pawl_cuda_compiler *c, const struct pawl_program *progr
 		return status;
 	pthread_mutex_lock(&c->lock);
 	status = find_or_compile(c, out, err);
+	number = ++c->n_dumps;
 	pthread_mutex_unlock(&c->lock);
 	if (!status && c->dump_dir)
-		status = pawl_cuda_report_dump(c->dump_dir,
-			program->name ? program->name : "program", c->arch, out, err);
+		status = dump(c, program, number, out, err);
 	if (status)
 		pawl_cuda_image_release(out);
 	return status;

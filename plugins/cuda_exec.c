@@ -114,15 +114,40 @@ make(struct pawl_runner *runner, int64_t result_bytes)
 	return result;
 }
 
+/* Takes everything but runs. */
+static enum pawl_status
+runner_ahead(const struct pawl_cuda_module *module, int64_t data_bytes, int64_t result_bytes,
+	struct pawl_runner **out, struct pawl_exchange *exchange, struct pawl_error *err)
+{
+	struct pawl_runner *runner = calloc(1, sizeof(*runner));
+
+	if (runner)
+		runner->host = calloc(1, (size_t)(aligned(data_bytes) + aligned(result_bytes) + 1));
+	if (!runner || !runner->host) {
+		free(runner);
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a runner");
+	}
+	runner->module = module;
+	*exchange = (struct pawl_exchange){.data = runner->host,
+		.results = runner->host + aligned(data_bytes),
+		.device_data = runner->host};
+	*out = runner;
+	return PAWL_OK;
+}
+
 enum pawl_status
 pawl_cuda_runner_new(const struct pawl_cuda_module *module, int64_t data_bytes,
 	int64_t result_bytes, struct pawl_runner **out, struct pawl_exchange *exchange,
 	struct pawl_error *err)
 {
-	const struct pawl_cuda_driver *driver = &module->device->driver;
-	struct pawl_runner *runner = calloc(1, sizeof(*runner));
+	const struct pawl_cuda_driver *driver;
+	struct pawl_runner *runner;
 	enum pawl_status status;
 
+	if (!module->device)
+		return runner_ahead(module, data_bytes, result_bytes, out, exchange, err);
+	driver = &module->device->driver;
+	runner = calloc(1, sizeof(*runner));
 	if (!runner)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a runner");
 	runner->module = module;
@@ -158,6 +183,11 @@ pawl_cuda_runner_free(struct pawl_runner *runner)
 
 	if (!runner)
 		return;
+	if (!runner->module->device) {
+		free(runner->host);
+		free(runner);
+		return;
+	}
 	driver = &runner->module->device->driver;
 	if (!pawl_cuda_enter(driver, NULL)) {
 		if (runner->exec)
@@ -291,9 +321,14 @@ pawl_cuda_runner_run(struct pawl_runner *runner, const struct pawl_device_run *r
 	struct pawl_error *err)
 {
 	const struct pawl_program *program = runner->module->program;
-	const struct pawl_cuda_driver *driver = &runner->module->device->driver;
-	enum pawl_status status = pawl_cuda_enter(driver, err);
+	const struct pawl_cuda_driver *driver;
+	enum pawl_status status;
 
+	if (!runner->module->device)
+		return pawl_fail(err, PAWL_UNSUPPORTED,
+			"target cuda was opened to compile for an architecture, not to run");
+	driver = &runner->module->device->driver;
+	status = pawl_cuda_enter(driver, err);
 	if (status)
 		return status;
 	if (program->n_symbols)

@@ -14,8 +14,8 @@
 #include <nvrtc.h>
 
 #define PAWL_NVRTC_FN(member, symbol, parameters)                                                  \
-	_Static_assert(__builtin_types_compatible_p(__typeof__(nvrtcResult(*) parameters),         \
-			       __typeof__(&symbol)),                                               \
+	_Static_assert(__builtin_types_compatible_p(                                               \
+			       __typeof__(nvrtcResult(*) parameters), __typeof__(&symbol)),        \
 		#symbol " has another type");
 #define PAWL_NVRTC_MAY_LACK(member, symbol, parameters)
 #include "plugins/cuda_nvrtc.def"
@@ -311,8 +311,8 @@ explain(const struct pawl_nvrtc *nvrtc, const struct pawl_nvrtc_job *job, const 
 	if (result == COMPILATION)
 		return pawl_fail(err, PAWL_INTERNAL, "NVRTC %d.%d does not compile the kernels",
 			nvrtc->major, nvrtc->minor);
-	return pawl_fail(err, PAWL_ENVIRONMENT, "NVRTC %d.%d: error %d", nvrtc->major, nvrtc->minor,
-		result);
+	return pawl_fail(
+		err, PAWL_ENVIRONMENT, "NVRTC %d.%d: error %d", nvrtc->major, nvrtc->minor, result);
 }
 
 enum pawl_status

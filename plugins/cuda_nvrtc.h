@@ -18,14 +18,13 @@ struct pawl_nvrtc;
 enum { PAWL_NVRTC_PATH = 4096 };
 
 /*
- * Where the library lies, without opening it: what identifies the compiler of kernels that are kept.
- * PAWL_ENVIRONMENT, naming what was looked for, when there is none.
+ * Where the library lies, without opening it: what identifies the compiler of kernels that are
+ * kept. PAWL_ENVIRONMENT, naming what was looked for, when there is none.
  */
 enum pawl_status pawl_nvrtc_find(char path[PAWL_NVRTC_PATH], struct pawl_error *err);
 
 /* PAWL_ENVIRONMENT: not to be opened, older than 12.0, or without a function, which is named. */
-enum pawl_status pawl_nvrtc_open(
-	const char *path, struct pawl_nvrtc **out, struct pawl_error *err);
+enum pawl_status pawl_nvrtc_open(const char *path, struct pawl_nvrtc **out, struct pawl_error *err);
 /* NULL is allowed.  The library stays loaded: it does not bear being closed. */
 void pawl_nvrtc_close(struct pawl_nvrtc *nvrtc);
 
@@ -51,11 +50,12 @@ struct pawl_nvrtc_result {
 };
 
 /*
- * PAWL_INTERNAL: the source is wrong, out->log says where; PAWL_ENVIRONMENT: an architecture too old
- * for this NVRTC, the deadline, or whatever else it fails with.  *out is to be released in any case.
+ * PAWL_INTERNAL: the source is wrong, out->log says where; PAWL_ENVIRONMENT: an architecture too
+ * old for this NVRTC, the deadline, or whatever else it fails with.  *out is to be released in any
+ * case.
  */
-enum pawl_status pawl_nvrtc_compile(const struct pawl_nvrtc *nvrtc, const struct pawl_nvrtc_job *job,
-	struct pawl_nvrtc_result *out, struct pawl_error *err);
+enum pawl_status pawl_nvrtc_compile(const struct pawl_nvrtc *nvrtc,
+	const struct pawl_nvrtc_job *job, struct pawl_nvrtc_result *out, struct pawl_error *err);
 void pawl_nvrtc_result_release(struct pawl_nvrtc_result *result);
 
 #endif

@@ -8,10 +8,13 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ir/build_id.h"
 #include "plugins/cuda_compile.h"
 #include "plugins/cuda_exec.h"
+
+enum { MEMORY_ALIGN = 256 };
 
 struct pawl_target {
 	struct pawl_cuda_device device;
@@ -118,6 +121,7 @@ code_info(const struct pawl_code *code, struct pawl_code_info *out)
 		.code_bytes = code->image.n_bytes,
 		.code_hash = code->image.hash,
 		.variant = code->target->arch,
+		.n_launches = code->image.cuda.n_launches,
 	};
 }
 
@@ -129,48 +133,66 @@ counters(const struct pawl_target *target, struct pawl_target_counters *out)
 		pawl_cuda_device_counters(&target->device, out);
 }
 
-static enum pawl_status
-no_device(const struct pawl_target *target, struct pawl_error *err)
-{
-	return pawl_fail(err, PAWL_UNSUPPORTED,
-		"target cuda was opened to compile for %s, not to run", target->arch);
-}
-
+/* Without a device memory is addresses, which nothing is stored at. */
 static enum pawl_status
 alloc(struct pawl_target *target, int64_t n_bytes, void **out, struct pawl_error *err)
 {
-	if (!target->has_device)
-		return no_device(target, err);
-	return pawl_cuda_alloc(&target->device, n_bytes, out, err);
+	if (target->has_device)
+		return pawl_cuda_alloc(&target->device, n_bytes, out, err);
+	*out = n_bytes < INT64_MAX - MEMORY_ALIGN
+		       ? aligned_alloc(MEMORY_ALIGN,
+				 (size_t)(n_bytes / MEMORY_ALIGN + 1) * MEMORY_ALIGN)
+		       : NULL;
+	if (!*out)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no room for %lld bytes for %s",
+			(long long)n_bytes, target->arch);
+	return PAWL_OK;
 }
 
 static void
 free_bytes(struct pawl_target *target, void *bytes)
 {
-	pawl_cuda_free(&target->device, bytes);
+	if (target->has_device)
+		pawl_cuda_free(&target->device, bytes);
+	else
+		free(bytes);
 }
 
 static enum pawl_status
 copy(struct pawl_target *target, enum pawl_copy_way way, void *to, const void *from,
 	const struct pawl_copy_pieces *pieces, struct pawl_error *err)
 {
-	return pawl_cuda_copy(&target->device, way, to, from, pieces, err);
+	if (target->has_device)
+		return pawl_cuda_copy(&target->device, way, to, from, pieces, err);
+	for (int64_t i = 0; way == PAWL_COPY_DOWN && i < pieces->n; i++)
+		memset((char *)to + i * pieces->to_pitch, 0, (size_t)pieces->bytes);
+	return PAWL_OK;
 }
 
 static enum pawl_status
 fill(struct pawl_target *target, void *bytes, unsigned char value, int64_t n_bytes,
 	struct pawl_error *err)
 {
-	return pawl_cuda_fill(&target->device, bytes, value, n_bytes, err);
+	return target->has_device ? pawl_cuda_fill(&target->device, bytes, value, n_bytes, err)
+				  : PAWL_OK;
 }
 
 static enum pawl_status
 runner_new(const struct pawl_code *code, int64_t data_bytes, int64_t result_bytes,
 	struct pawl_runner **out, struct pawl_exchange *exchange, struct pawl_error *err)
 {
-	if (!code->target->has_device)
-		return no_device(code->target, err);
 	return pawl_cuda_runner_new(&code->module, data_bytes, result_bytes, out, exchange, err);
+}
+
+static int32_t
+launch_of(const struct pawl_code *code, int32_t step)
+{
+	const struct pawl_cuda_program *cuda = &code->image.cuda;
+	int32_t i = 0;
+
+	while (cuda->launches[i].step + cuda->launches[i].n_steps <= step)
+		i++;
+	return i;
 }
 
 __attribute__((visibility("default"))) const struct pawl_target_api *pawl_target_query(void);
@@ -195,6 +217,7 @@ pawl_target_query(void)
 		.code_free = code_free,
 		.code_info = code_info,
 		.counters = counters,
+		.launch_of = launch_of,
 		.memory = &memory,
 		.runner_new = runner_new,
 		.runner_free = pawl_cuda_runner_free,

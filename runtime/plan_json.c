@@ -33,6 +33,7 @@ add_target(struct pawl_json *json, cJSON *root, const struct pawl_plan *plan)
 	pawl_json_int64(json, object, "code_bytes", code->code_bytes);
 	pawl_json_hash(json, object, "code_hash", code->code_hash);
 	pawl_json_int64(json, object, "thread_scratch_bytes", code->thread_scratch_bytes);
+	pawl_json_number(json, object, "launches", code->n_launches);
 }
 
 static void

@@ -169,6 +169,10 @@ pawl_plan_json_steps(struct pawl_json *json, cJSON *root, const struct pawl_plan
 			pawl_json_hash(json, object, "kernel", api->kernel_hash(plan->code, i));
 		else
 			pawl_json_null(json, object, "kernel");
+		if (api->launch_of)
+			pawl_json_number(json, object, "launch", api->launch_of(plan->code, i));
+		else
+			pawl_json_null(json, object, "launch");
 		pawl_json_number(json, object, "first_arg", step->first_arg);
 		pawl_json_number(json, object, "scratch_arg", step->scratch_arg);
 		inner = pawl_json_array(json, object, "args");

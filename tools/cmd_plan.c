@@ -16,6 +16,7 @@ struct plan {
 	bool json, memory, save;
 	int64_t seq;
 	int logits; /* enum pawl_logits; -1: not given */
+	const char *target;
 	struct pawl_engine_options options;
 };
 
@@ -120,7 +121,10 @@ pawl_cmd_plan(int argc, char **argv)
 			"rows of logits (default: last for one token, else none)", 0, 0},
 		PAWL_OPTION_CTX(p.options),
 		PAWL_OPTION_KV(p.options),
-		PAWL_OPTION_TARGET(p.options),
+		{"--target", PAWL_OPTION_TEXT, &p.target, PAWL_ENGINE_TARGETS "|cuda:sm_NN",
+			"what it is for; cuda:sm_90: a GPU that need not be there (default: cpu)", 0, 0},
+		{"--code", PAWL_OPTION_TEXT, &p.options.code_dir, "DIR",
+			"write the generated code there, and of cuda a table of what kernels take", 0, 0},
 		PAWL_OPTION_ACTIVATIONS(p.options),
 		PAWL_OPTION_THREADS(p.options),
 	};
@@ -149,6 +153,10 @@ pawl_cmd_plan(int argc, char **argv)
 			p.memory ? "--seq --logits" : "--threads --save",
 			p.memory ? "is not for --memory, which is about whole generations"
 				 : "is for --memory");
+	if (exit_status >= 0)
+		return exit_status;
+	if (p.target)
+		exit_status = pawl_engine_set_target(&command, &p.options, p.target);
 	if (exit_status >= 0)
 		return exit_status;
 	inputs.paths[0] = args.operands[0];

@@ -5,12 +5,13 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { CTX_STEP = 512 };
 
-enum { AUTO = 3 };
+enum { REF, CPU, CUDA, AUTO, N_TARGETS };
 
-static const char *const targets[] = {"ref", "cpu", "cuda", "auto"};
+static const char *const targets[N_TARGETS] = {"ref", "cpu", "cuda", "auto"};
 static const enum pawl_dtype kv_types[] = {
 	PAWL_DTYPE_F16, PAWL_DTYPE_F32, PAWL_DTYPE_BF16, PAWL_DTYPE_Q8_0};
 
@@ -46,18 +47,50 @@ pawl_engine_release(struct pawl_engine *engine)
 	*engine = (struct pawl_engine){0};
 }
 
+int
+pawl_engine_set_target(
+	const struct pawl_command *command, struct pawl_engine_options *options, const char *word)
+{
+	const char *const cuda = targets[CUDA];
+	size_t n = strlen(cuda);
+
+	for (int i = 0; i < N_TARGETS; i++) {
+		if (!strcmp(word, targets[i])) {
+			options->target = i;
+			return -1;
+		}
+	}
+	if (!strncmp(word, cuda, n) && !strncmp(word + n, ":sm_", 4) &&
+		strspn(word + n + 4, "0123456789") >= 2 && strlen(word) < n + 10) {
+		options->target = CUDA;
+		options->arch = word + n + 1;
+		return -1;
+	}
+	return pawl_usage_error(command, "--target: '%.100s' is none of %s|cuda:sm_NN", word,
+		PAWL_ENGINE_TARGETS);
+}
+
 /* A GPU that is there but fails is not passed over in silence either: the note says what it said. */
+static enum pawl_status
+open_target(struct pawl_engine *engine, int target, struct pawl_error *err)
+{
+	const struct pawl_target_options options = {
+		.arch = engine->options.arch, .dump_dir = engine->options.code_dir};
+
+	return pawl_device_open(targets[target], &options, &engine->device, err);
+}
+
 static enum pawl_status
 open_best(struct pawl_engine *engine, struct pawl_error *err)
 {
 	struct pawl_error reason;
 
-	if (!pawl_device_open("cuda", NULL, &engine->device, &reason)) {
+	if (!open_target(engine, CUDA, &reason)) {
 		pawl_note(engine->command, "target cuda");
 		return PAWL_OK;
 	}
 	pawl_note(engine->command, "target cpu, since %s", reason.text);
-	return pawl_device_open("cpu", NULL, &engine->device, err);
+	return open_target(engine, CPU, err);
 }
 
 /* ref in place of cpu.  Where that is not to be had either, why cpu is not says it all. */
@@ -66,7 +99,7 @@ open_ref(struct pawl_engine *engine, const struct pawl_error *no_cpu, struct paw
 {
 	struct pawl_error ignored;
 
-	if (pawl_device_open("ref", NULL, &engine->device, &ignored))
+	if (open_target(engine, REF, &ignored))
 		return pawl_fail(err, no_cpu->status, "%s", no_cpu->text);
 	pawl_note(engine->command, "%s; going on with target ref, which is slow", no_cpu->text);
 	return PAWL_OK;
@@ -80,12 +113,9 @@ pawl_engine_open_device(struct pawl_engine *engine, struct pawl_error *err)
 
 	if (engine->device)
 		return PAWL_OK;
-	status = engine->options.target == AUTO
-			 ? open_best(engine, &reason)
-			 : pawl_device_open(engine->options.target >= 0
-							    ? targets[engine->options.target]
-							    : "cpu",
-				   NULL, &engine->device, &reason);
+	status = engine->options.target == AUTO ? open_best(engine, &reason)
+		 : open_target(engine,
+			   engine->options.target >= 0 ? engine->options.target : CPU, &reason);
 	if (status == PAWL_ENVIRONMENT && engine->options.target < 0)
 		return open_ref(engine, &reason, err);
 	if (status)

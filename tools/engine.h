@@ -13,6 +13,8 @@ struct pawl_engine_options {
 	int precision;        /* enum pawl_precision */
 	int kv;               /* of PAWL_ENGINE_KV */
 	int64_t threads, ctx; /* 0: not given */
+	const char *arch;     /* with target cuda: compile for it, and have no device; NULL: the device's */
+	const char *code_dir; /* where generated code is written, NULL: nowhere */
 };
 
 /* clang-format off */
@@ -54,6 +56,10 @@ struct pawl_engine {
 void pawl_engine_init(struct pawl_engine *engine, const struct pawl_command *command,
 	const struct pawl_engine_options *options);
 void pawl_engine_release(struct pawl_engine *engine);
+
+/* --target as words, "cuda:sm_90" among them: -1, or the exit status after a usage error. */
+int pawl_engine_set_target(
+	const struct pawl_command *command, struct pawl_engine_options *options, const char *word);
 
 /*
  * The device of --target.  auto: cuda, and with a note cpu where that cannot be.  Without the option:

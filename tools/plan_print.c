@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char *
 name_of(const struct pawl_slot *slot)
@@ -42,6 +43,41 @@ print_memory(const struct pawl_plan *plan)
 	printf(" planned %" PRId64 " bytes\n", program->scratch_bytes);
 }
 
+/* The first step that is named after that layer of a model; -1: there is none. */
+static int32_t
+first_step_of(const struct pawl_program *program, int64_t layer)
+{
+	char start[32];
+	int n = snprintf(start, sizeof(start), "blk.%" PRId64 ".", layer);
+
+	for (int32_t i = 0; i < program->n_steps; i++) {
+		const char *name = program->steps[i].name;
+
+		if (name && !strncmp(name, start, (size_t)n))
+			return i;
+	}
+	return -1;
+}
+
+static void
+print_launches(const struct pawl_plan *plan)
+{
+	const struct pawl_target_api *api = plan->device->api;
+	int64_t last = plan->key.n_layers - 1;
+	int32_t from, to;
+
+	if (!api->launch_of)
+		return;
+	printf("launches %" PRId32, plan->code_info.n_launches);
+	from = first_step_of(plan->program, 0);
+	to = first_step_of(plan->program, last);
+	if (last > 0 && from >= 0 && to > from)
+		printf(", %.3g a layer", (double)(api->launch_of(plan->code, to) -
+						  api->launch_of(plan->code, from)) /
+						 (double)last);
+	printf("\n");
+}
+
 static void
 print_head(const struct pawl_plan *plan)
 {
@@ -57,6 +93,7 @@ print_head(const struct pawl_plan *plan)
 		program->hash);
 	printf("target   %s, %s, code of %" PRId64 " bytes, hash 0x%016" PRIx64 "\n",
 		plan->device->api->name, code->variant, code->code_bytes, code->code_hash);
+	print_launches(plan);
 	print_key(plan);
 	printf("size     %" PRId32 " nodes became %" PRId32 " steps, %" PRId32 " slots, %" PRId32
 	       " arguments\n",

@@ -52,8 +52,8 @@ pawl_cuda_index(struct pawl_cuda_emit *e, const struct pawl_access *access, int 
 		type = stored_type(
 			e->program->slots[e->step->args[access->at_arg].slot].type.dtype);
 	if (access->at_rows)
-		return pawl_cuda_let(
-			e, e->index, "((const %s *)a%" PRId32 ")[v%d]", type, access->at_arg, index);
+		return pawl_cuda_let(e, e->index, "((const %s *)a%" PRId32 ")[v%d]", type,
+			access->at_arg, index);
 	if (access->at_arg >= 0)
 		snprintf(start, sizeof(start), "(%s)*(const %s *)a%" PRId32, e->index, type,
 			access->at_arg);

@@ -91,8 +91,8 @@ slot_of(struct pawl_cuda_emit *e, const struct attend *a, int p)
 			e, e->index, "v%d / %" PRId64, a->t, a->op->type.dim[0].base / sequences);
 	at.index[1] = pawl_cuda_let(e, e->index, "v%d / %" PRId64, p, block);
 	number = pawl_cuda_load(e, a->op, table, &at);
-	return pawl_cuda_let(e, e->index, "v%d * %" PRId64 " + v%d %% %" PRId64, number, block, p,
-		block);
+	return pawl_cuda_let(
+		e, e->index, "v%d * %" PRId64 " + v%d %% %" PRId64, number, block, p, block);
 }
 
 /* Positions that row a->t sees: a->first .. a->end - 1. */
@@ -107,8 +107,8 @@ visible(struct pawl_cuda_emit *e, struct attend *a)
 		a->end = pawl_cuda_let(
 			e, e->index, "v%d + 1 < v%d ? v%d + 1 : v%d", at, a->end, at, a->end);
 	if (a->op->attrs.window > 0)
-		a->first = pawl_cuda_let(e, e->index, "v%d > %" PRId64 " ? v%d - %" PRId64 " : 0", at,
-			a->op->attrs.window - 1, at, a->op->attrs.window - 1);
+		a->first = pawl_cuda_let(e, e->index, "v%d > %" PRId64 " ? v%d - %" PRId64 " : 0",
+			at, a->op->attrs.window - 1, at, a->op->attrs.window - 1);
 }
 
 static struct pawl_cuda_words
@@ -142,7 +142,8 @@ score(struct pawl_cuda_emit *e, const struct attend *a, int start, int low, int 
 	const struct pawl_attrs *attrs = &a->op->attrs;
 	int j = pawl_cuda_rolled(
 		e, "PAWL_THREAD", times(a->shared, PAWL_ATTEND_CHUNK).s, "PAWL_THREADS");
-	int place = pawl_cuda_let(e, e->index, "v%d %% PAWL_ATTEND_CHUNK", j), p, dot, d, k, s, mask;
+	int place = pawl_cuda_let(e, e->index, "v%d %% PAWL_ATTEND_CHUNK", j), p, dot, d, k, s,
+	    mask;
 	struct pawl_cuda_position at = {.index = {0, a->head}}, mask_at = {.index = {a->t}};
 	struct pawl_cuda_words width = times(1, a->width);
 
@@ -167,8 +168,7 @@ score(struct pawl_cuda_emit *e, const struct attend *a, int start, int low, int 
 	pawl_cuda_close(e);
 	pawl_cuda_close(e);
 	pawl_cuda_line(e, "PAWL_SYNC();");
-	pawl_cuda_line(e,
-		"pawl_attend_weights(w, lanes, max, sum, %" PRId64 ", v%d, v%d);",
+	pawl_cuda_line(e, "pawl_attend_weights(w, lanes, max, sum, %" PRId64 ", v%d, v%d);",
 		a->shared, low, high);
 	pawl_cuda_line(e, "PAWL_SYNC();");
 }
@@ -228,8 +228,8 @@ merge(struct pawl_cuda_emit *e, const struct attend *a, int head, int column)
 	chunk = pawl_cuda_rolled(e, from, to, "1");
 	part = partial(e, a, head, chunk);
 	next_o = pawl_cuda_let(e, "float", "pawl_load_fresh(partials + v%d + v%d)", part, column);
-	next_max = pawl_cuda_let(e, "float", "pawl_load_fresh(partials + v%d + %" PRId64 ")", part,
-		a->value_width);
+	next_max = pawl_cuda_let(
+		e, "float", "pawl_load_fresh(partials + v%d + %" PRId64 ")", part, a->value_width);
 	next_sum = pawl_cuda_let(e, "float", "pawl_load_fresh(partials + v%d + %" PRId64 ")", part,
 		a->value_width + 1);
 	pawl_cuda_open(e, "if (v%d == v%d)", chunk, first);
@@ -254,7 +254,8 @@ emit_merge(struct pawl_cuda_emit *e, const struct attend *a)
 	int32_t i;
 
 	pawl_cuda_open(e,
-		"if (pawl_is_last((u32 *)(symbols + %" PRId32 ") + v%d * %" PRId64 " + v%d, (u32)v%d))",
+		"if (pawl_is_last((u32 *)(symbols + %" PRId32 ") + v%d * %" PRId64
+		" + v%d, (u32)v%d))",
 		e->program->n_symbols, a->t, a->kv_heads, a->head, a->chunks);
 	j = pawl_cuda_rolled(e, "PAWL_THREAD", times(a->shared, a->value_width).s, "PAWL_THREADS");
 	at.index[1] = pawl_cuda_let(e, e->index, "v%d * %" PRId64 " + v%d / %" PRId64, a->head,
@@ -281,7 +282,8 @@ emit_units(struct pawl_cuda_emit *e, struct attend *a)
 	pawl_cuda_line(e, "PAWL_SHARED float lanes[%s];", times(a->shared, PAWL_LANES).s);
 	pawl_cuda_line(e, "PAWL_SHARED float max[%s], sum[%s];", times(a->shared, 1).s,
 		times(a->shared, 1).s);
-	snprintf(n_units, sizeof(n_units), "%s * %" PRId64 " * v%d", rows.s, a->kv_heads, a->chunks);
+	snprintf(
+		n_units, sizeof(n_units), "%s * %" PRId64 " * v%d", rows.s, a->kv_heads, a->chunks);
 	unit = pawl_cuda_rolled(e, "PAWL_BLOCK", n_units, "PAWL_BLOCKS");
 	chunk = pawl_cuda_let(e, e->index, "v%d %% v%d", unit, a->chunks);
 	a->head = pawl_cuda_let(e, e->index, "v%d / v%d %% %" PRId64, unit, a->chunks, a->kv_heads);

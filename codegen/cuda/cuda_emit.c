@@ -105,8 +105,8 @@ pawl_cuda_loop(struct pawl_cuda_emit *e, const char *from, const char *to, const
 {
 	int variable = e->n_variables++;
 
-	pawl_cuda_open(e, "for (%s v%d = %s; v%d < %s; v%d += %s)", e->index, variable, from, variable, to,
-		variable, step);
+	pawl_cuda_open(e, "for (%s v%d = %s; v%d < %s; v%d += %s)", e->index, variable, from,
+		variable, to, variable, step);
 	pawl_cuda_move(e);
 	return variable;
 }
@@ -140,9 +140,8 @@ pawl_cuda_dim(struct pawl_dim dim)
 	else if (dim.base == 0 && dim.factor == 1)
 		snprintf(words.s, sizeof(words.s), "s%" PRId32, dim.sym);
 	else
-		snprintf(words.s, sizeof(words.s),
-			"(%" PRId64 " + %" PRId64 " * s%" PRId32 ")", dim.base, dim.factor,
-			dim.sym);
+		snprintf(words.s, sizeof(words.s), "(%" PRId64 " + %" PRId64 " * s%" PRId32 ")",
+			dim.base, dim.factor, dim.sym);
 	return words;
 }
 
@@ -203,10 +202,11 @@ split(struct pawl_cuda_emit *e, const struct pawl_type *type, int last, int flat
 		else if (j == 0)
 			at->index[j] = pawl_cuda_let(e, e->index, "v%d / %" PRId64, flat, inner);
 		else if (inner == 1)
-			at->index[j] = pawl_cuda_let(e, e->index, "v%d %% %" PRId64, flat, dim.base);
+			at->index[j] =
+				pawl_cuda_let(e, e->index, "v%d %% %" PRId64, flat, dim.base);
 		else
-			at->index[j] = pawl_cuda_let(
-				e, e->index, "v%d / %" PRId64 " %% %" PRId64, flat, inner, dim.base);
+			at->index[j] = pawl_cuda_let(e, e->index, "v%d / %" PRId64 " %% %" PRId64,
+				flat, inner, dim.base);
 		inner *= dim.base;
 	}
 }

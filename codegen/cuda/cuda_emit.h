@@ -3,8 +3,8 @@
  *
  * The text is a subset that C11 and CUDA share.  A value is a variable `v<number>`, made by
  * pawl_cuda_let and never changed: float for the float types, i64 for the integer types, int or i64
- * for indices.  v0 is the constant 0, s<number> a symbol.  Macros and functions that the text uses are those of
- * cuda_prelude.c.
+ * for indices.  v0 is the constant 0, s<number> a symbol.  Macros and functions that the text uses
+ * are those of cuda_prelude.c.
  *
  * Nothing here fails on its own: what a kernel cannot be written for calls pawl_cuda_refuse,
  * which keeps the first reason, and writing goes on with values that do not matter.
@@ -20,8 +20,8 @@ enum {
 	PAWL_CUDA_WARP = 32,
 	PAWL_CUDA_THREADS = 256, /* of a block */
 	PAWL_CUDA_WARPS = PAWL_CUDA_THREADS / PAWL_CUDA_WARP,
-	PAWL_CUDA_MOST_BLOCKS = 1024,  /* of a launch; loops over units cover the rest */
-	PAWL_CUDA_SHARED_FLOATS = 8192, /* that a template may ask for, of 48 KiB */
+	PAWL_CUDA_MOST_BLOCKS = 1024,     /* of a launch; loops over units cover the rest */
+	PAWL_CUDA_SHARED_FLOATS = 8192,   /* that a template may ask for, of 48 KiB */
 	PAWL_CUDA_SHARED_BYTES = 44 << 10 /* of all that a kernel names */
 };
 
@@ -45,9 +45,9 @@ struct pawl_cuda_emit {
 	int memo[PAWL_MAX_BODY_OPS];    /* the value at the current position */
 	int fixed[PAWL_MAX_BODY_OPS];   /* the value that a template computed (a matmul's) */
 	int stat[PAWL_MAX_BODY_OPS][2]; /* scalars of the current row (a norm's) */
-	int row[PAWL_MAX_BODY_OPS];     /* r<number - 1> in shared memory: values of the current row */
-	int x_row[PAWL_MAX_BODY_OPS];   /* the same of the operand 0 of a row op */
-	uint32_t packed;                /* bit of each weight type whose unpacking it calls */
+	int row[PAWL_MAX_BODY_OPS]; /* r<number - 1> in shared memory: values of the current row */
+	int x_row[PAWL_MAX_BODY_OPS]; /* the same of the operand 0 of a row op */
+	uint32_t packed;              /* bit of each weight type whose unpacking it calls */
 
 	enum pawl_status status;
 	struct pawl_error *err;
@@ -160,7 +160,8 @@ void pawl_cuda_unpacker(struct pawl_cuda_text *out, enum pawl_dtype dtype);
 /* How the units of a matmul are counted: quantized weights or floats. */
 bool pawl_cuda_is_packed(const struct pawl_step *step);
 
-/* cuda_attend.c: counters in the state that a step needs at the largest extents, four bytes each. */
+/* cuda_attend.c: counters in the state that a step needs at the largest extents, four bytes each.
+ */
 int64_t pawl_cuda_attend_counters(const struct pawl_step *step, const int64_t *symbols);
 
 /* The templates: each writes the body of a step. */

@@ -1,6 +1,6 @@
 /*
- * Template MATMUL with float weights: a block puts a row of x, with the prologue done, into shared memory; a warp
- * takes a column of the result, and its lane 0 does the epilogue.
+ * Template MATMUL with float weights: a block puts a row of x, with the prologue done, into shared
+ * memory; a warp takes a column of the result, and its lane 0 does the epilogue.
  *
  * Order: of 16-byte pieces of a row of w, lane l takes pieces l, l + 32, ... and in them the
  * elements ascending, by fma from +0; single elements where rows of w are no whole pieces.  Then
@@ -98,8 +98,8 @@ check_weights(struct pawl_cuda_emit *e, const struct pawl_step_op *op)
 	if (w->value >= 0)
 		pawl_cuda_refuse(e, op, "weights that the step computes");
 	else if (!pawl_dtype_is_float(w->access.dtype))
-		pawl_cuda_refuse(e, op, "weights of type %s among floats",
-			pawl_dtype_name(w->access.dtype));
+		pawl_cuda_refuse(
+			e, op, "weights of type %s among floats", pawl_dtype_name(w->access.dtype));
 	else if (w->access.layout != PAWL_LAYOUT_ROWS)
 		pawl_cuda_refuse(e, op, "weights of layout %s", pawl_layout_name(w->access.layout));
 	else if (w->access.stride[1] != 1 || w->access.at_dim >= 0)
@@ -127,8 +127,8 @@ emit_segment(struct pawl_cuda_emit *e, const struct matmul *m, int s, int unit, 
 
 	pawl_cuda_open(e, "if (v%d >= %" PRId64 " && v%d < %" PRId64 ")", unit, first, unit,
 		first + segment_units(step, &e->segments, s));
-	column = pawl_cuda_let(e, e->index, "(v%d - %" PRId64 ") * %d + PAWL_THREAD / PAWL_WARP", unit,
-		first, PAWL_CUDA_WARPS);
+	column = pawl_cuda_let(e, e->index, "(v%d - %" PRId64 ") * %d + PAWL_THREAD / PAWL_WARP",
+		unit, first, PAWL_CUDA_WARPS);
 	pawl_cuda_open(e, "if (v%d < %" PRId64 ")", column, pawl_type_row_length(type));
 	for (i = 0; i < step->n_ops; i++) {
 		if (e->segments.of[i] == s && step->ops[i].op == PAWL_OP_MATMUL &&
@@ -166,7 +166,8 @@ stage(struct pawl_cuda_emit *e, const struct matmul *m)
 bool
 pawl_cuda_is_packed(const struct pawl_step *step)
 {
-	enum pawl_dtype dtype = step->ops[pawl_step_find(step, PAWL_OP_MATMUL)].inputs[1].type.dtype;
+	enum pawl_dtype dtype =
+		step->ops[pawl_step_find(step, PAWL_OP_MATMUL)].inputs[1].type.dtype;
 
 	return pawl_dtype_info(dtype)->kind == PAWL_KIND_QUANT;
 }

@@ -2,10 +2,10 @@
  * Template MATMUL with quantized weights, in the order of docs/arithmetic.md, "Quantized matmul".
  *
  * Rows of x, with the prologue done, lie in shared memory as blocks of a16 or a8.  A block of
- * threads takes tiles of 16 columns of the result, one or more at once; half a warp a tile and a slice
- * of the blocks of k, a thread a column.  A thread leaves the terms of a block, D d_x and S (and M),
- * in shared memory, where one thread for each element of the result takes them up in the order of
- * k: the products are spread over threads, the chain of fma is that of the CPU.
+ * threads takes tiles of 16 columns of the result, one or more at once; half a warp a tile and a
+ * slice of the blocks of k, a thread a column.  A thread leaves the terms of a block, D d_x and S
+ * (and M), in shared memory, where one thread for each element of the result takes them up in the
+ * order of k: the products are spread over threads, the chain of fma is that of the CPU.
  */
 #include "codegen/cuda/cuda_emit.h"
 
@@ -135,7 +135,8 @@ begin(struct pawl_cuda_emit *e, struct packed *m)
 	while (m->rows > 1 && m->rows * m->blocks * m->words * 4 > MOST_X_BYTES)
 		m->rows--;
 	if (x->type.dtype != PAWL_DTYPE_A16 && x->type.dtype != PAWL_DTYPE_A8)
-		pawl_cuda_refuse(e, m->first, "activations of type %s", pawl_dtype_name(x->type.dtype));
+		pawl_cuda_refuse(
+			e, m->first, "activations of type %s", pawl_dtype_name(x->type.dtype));
 	if (k > MOST_COLUMNS)
 		pawl_cuda_refuse(e, m->first, "rows of more than %d columns", MOST_COLUMNS);
 	for (i = 0; i < first; i++) {
@@ -191,8 +192,8 @@ stage(struct pawl_cuda_emit *e, const struct packed *m)
 		snprintf(n, sizeof(n), "%d", m->rows);
 		i = pawl_cuda_rolled(e, "0", n, "1");
 		row = pawl_cuda_let(e, e->index, "v%d + v%d", m->row, i);
-		pawl_cuda_open(e, "if (v%d < %s)", row,
-			pawl_cuda_rows(&m->first->inputs[0].type).s);
+		pawl_cuda_open(
+			e, "if (v%d < %s)", row, pawl_cuda_rows(&m->first->inputs[0].type).s);
 		snprintf(at, sizeof(at), "v%d * %d", i, m->blocks * m->words);
 		stage_row(e, m, row, at);
 		pawl_cuda_close(e);
@@ -241,10 +242,11 @@ print_chain(struct pawl_cuda_emit *e, const struct packed *m, const struct pawl_
 		pawl_cuda_line(
 			e, "v%d = pawl_fma(t[%d], t[%d], v%d);", acc, 2 * stride, 3 * stride, acc);
 	if (f->has_offset) {
-		pawl_cuda_line(e, "const u32 *const xb = x + (slice * %d + b) * %d;", m->blocks,
-			m->words);
+		pawl_cuda_line(
+			e, "const u32 *const xb = x + (slice * %d + b) * %d;", m->blocks, m->words);
 		pawl_cuda_line(e,
-			"v%d = pawl_fma(t[%d], pawl_f32_from_bits(xb[0]) * (float)(int)xb[1], v%d);",
+			"v%d = pawl_fma(t[%d], pawl_f32_from_bits(xb[0]) * (float)(int)xb[1], "
+			"v%d);",
 			acc, 2 * stride, acc);
 	}
 	pawl_cuda_close(e);
@@ -305,13 +307,13 @@ emit_segment(struct pawl_cuda_emit *e, const struct packed *m, int s, int unit, 
 
 	pawl_cuda_open(e, "if (v%d >= %d && v%d < %d)", unit, first, unit,
 		first + segment_units(step, &e->segments, s));
-	pawl_cuda_line(e, "const int tile = (v%d - %d) * %d + PAWL_THREAD / 16 %% %d;", unit,
-		first, m->tiles, m->tiles);
+	pawl_cuda_line(e, "const int tile = (v%d - %d) * %d + PAWL_THREAD / 16 %% %d;", unit, first,
+		m->tiles, m->tiles);
 	for (i = 0; i < step->n_ops; i++) {
 		if (e->segments.of[i] == s && step->ops[i].op == PAWL_OP_MATMUL &&
 			check_weights(e, &step->ops[i]))
-			e->fixed[i] = dot(e, m, &step->ops[i],
-				segment_tiles(step, &e->segments, s));
+			e->fixed[i] =
+				dot(e, m, &step->ops[i], segment_tiles(step, &e->segments, s));
 	}
 	column = pawl_cuda_let(e, e->index, "tile * 16 + PAWL_THREAD %% 16");
 	row = pawl_cuda_let(e, e->index, "v%d + slice", m->row);
@@ -340,8 +342,8 @@ most_terms(const struct pawl_cuda_emit *e, const struct packed *m)
 		struct pawl_pack_format f;
 		int n;
 
-		if (op->op != PAWL_OP_MATMUL ||
-			!pawl_pack_format(op->inputs[1].type.dtype, &f) || !f.planes)
+		if (op->op != PAWL_OP_MATMUL || !pawl_pack_format(op->inputs[1].type.dtype, &f) ||
+			!f.planes)
 			continue;
 		n = section_blocks(m, count_terms(&f)) * count_terms(&f) * m->rows * m->tiles *
 		    PAWL_TILE_ROWS;

@@ -62,8 +62,8 @@ let_pitch(struct pawl_cuda_emit *e, const struct pawl_access *access, bool *is_k
 	if (!access->pitch || is_known[access->pitch_arg])
 		return;
 	is_known[access->pitch_arg] = true;
-	pawl_cuda_line(e, "const i64 p%" PRId32 " = *(const i64 *)a%" PRId32 ";",
-		access->pitch_arg, access->pitch_arg);
+	pawl_cuda_line(e, "const i64 p%" PRId32 " = *(const i64 *)a%" PRId32 ";", access->pitch_arg,
+		access->pitch_arg);
 }
 
 /* The distances of planes that windows are computed with, read once. */
@@ -234,8 +234,8 @@ count_stored(const struct writer *w, const struct pawl_step *step)
 	int32_t i;
 
 	for (i = 0; i < step->n_ops && n <= CHAIN_ELEMENTS; i++) {
-		if (step->ops[i].n_outs && __builtin_add_overflow(
-						   n, count_elements(w, &step->ops[i].type), &n))
+		if (step->ops[i].n_outs &&
+			__builtin_add_overflow(n, count_elements(w, &step->ops[i].type), &n))
 			return INT64_MAX;
 	}
 	return n;
@@ -288,7 +288,7 @@ write_step(struct writer *w, int32_t number, int32_t first, bool is_single)
 	return e.status;
 }
 
-/* A chain is a block of its own for each step, behind a barrier: memory is then what it was to be. */
+/* A chain is a block of its own for each step, behind a barrier: memory is then as it was to be. */
 static enum pawl_status
 write_launch(struct writer *w, int32_t first, int32_t n_steps)
 {
@@ -348,6 +348,8 @@ write_program(struct writer *w)
 		failed = failed || w->out->sources[i].failed;
 	if (!status && (failed || w->body.failed))
 		return no_memory(w->err);
+	if (w->out->n_units > w->out->n_kernels)
+		w->out->n_units = w->out->n_kernels > 0 ? w->out->n_kernels : 1;
 	w->out->state_bytes = 8 * (int64_t)program->n_symbols + 4 * w->n_counters;
 	w->out->state_bytes = (w->out->state_bytes / STATE_ALIGN + 1) * STATE_ALIGN;
 	return status;

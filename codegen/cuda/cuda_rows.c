@@ -51,8 +51,8 @@ stage(struct pawl_cuda_emit *e, int32_t index, const struct pawl_cuda_position *
 	e->shared_bytes += 4 * n;
 	pawl_cuda_line(e, "PAWL_SHARED float r%" PRId32 "[%" PRId64 "];", index, n);
 	column = pawl_cuda_columns(e, &x->type);
-	pawl_cuda_line(e, "r%" PRId32 "[v%d] = v%d;", index, column,
-		pawl_cuda_x_at(e, op, row, column));
+	pawl_cuda_line(
+		e, "r%" PRId32 "[v%d] = v%d;", index, column, pawl_cuda_x_at(e, op, row, column));
 	pawl_cuda_close(e);
 	pawl_cuda_line(e, "PAWL_SYNC();");
 	e->x_row[index] = index + 1;
@@ -133,7 +133,10 @@ softmax_stats(struct pawl_cuda_emit *e, int32_t index, const struct pawl_cuda_po
 	e->stat[index][1] = close_lanes(e, "sum", lane);
 }
 
-/* By all threads, as any order gives the same.  The lowest column of the largest value, -1 when one is a NaN; an i64. */
+/*
+ * By all threads, as any order gives the same.  The lowest column of the largest value, -1 when one
+ * is a NaN; an i64.
+ */
 static void
 argmax_stats(struct pawl_cuda_emit *e, int32_t index, const struct pawl_cuda_position *row)
 {

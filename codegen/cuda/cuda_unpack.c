@@ -1,4 +1,4 @@
-/* What takes a row of a block of packed weights (codegen/pack.h) apart, as a function for each type. */
+/* What takes a row of a block of packed weights (codegen/pack.h) apart: a function for each type. */
 #include "codegen/cuda/cuda_emit.h"
 
 #include <inttypes.h>

@@ -58,8 +58,8 @@ rope_value(struct pawl_cuda_emit *e, const struct pawl_step_op *op,
 			is_first, column, width / 2, column, width / 2);
 	}
 	if (is_partial) {
-		partner = pawl_cuda_let(
-			e, e->index, "v%d < %" PRId64 " ? v%d : v%d", column, width, partner, column);
+		partner = pawl_cuda_let(e, e->index, "v%d < %" PRId64 " ? v%d : v%d", column, width,
+			partner, column);
 		angle.index[1] = pawl_cuda_let(
 			e, e->index, "v%d < %" PRId64 " ? v%d : 0", column, width, column);
 	}

@@ -291,8 +291,8 @@ static void
 open_random(int number, struct pawl_cuda_case *out)
 {
 	static const unsigned flavours[] = {PAWL_RANDOM_COMPUTE,
-		PAWL_RANDOM_COMPUTE | PAWL_RANDOM_STATE | PAWL_RANDOM_VIEWS,
-		PAWL_RANDOM_ATTENTION, PAWL_RANDOM_COMPUTE | PAWL_RANDOM_SYMBOLIC};
+		PAWL_RANDOM_COMPUTE | PAWL_RANDOM_STATE | PAWL_RANDOM_VIEWS, PAWL_RANDOM_ATTENTION,
+		PAWL_RANDOM_COMPUTE | PAWL_RANDOM_SYMBOLIC};
 	struct pawl_random_options options = {
 		.flavours = flavours[number % 4], .n_nodes = number % 3 ? 12 : 24};
 
@@ -331,8 +331,8 @@ pawl_cuda_case_open(int number, struct pawl_cuda_case *out)
 	bool is_family = number >= PAWL_CUDA_FAMILIES && number < PAWL_CUDA_MEDLEY;
 	struct pawl_optimize_options options = {
 		.facts = {.max_prologue_rows = number == PAWL_CUDA_TINY_CHUNK ? 0
-					       : is_family		     ? 1
-									     : 4,
+					       : is_family                    ? 1
+									      : 4,
 			.weight_layout = weight_layout},
 		.run = {.bisect = -1, .verify_each = true},
 		.red_zones = true};

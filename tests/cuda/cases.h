@@ -57,4 +57,17 @@ struct pawl_cuda_kernels {
 extern const struct pawl_cuda_kernels pawl_cuda_kernels[];
 extern const int pawl_cuda_n_kernels;
 
+/*
+ * Kernels of case PAWL_CUDA_SPOILED with something done to them that tests must see: without one of
+ * their barriers, or with a mask that is off by one.
+ */
+enum { PAWL_CUDA_SPOILED = PAWL_CUDA_FAMILIES + 1 };
+struct pawl_cuda_spoiled {
+	int kernel;
+	const char *what;
+	pawl_fiber_kernel *run;
+};
+extern const struct pawl_cuda_spoiled pawl_cuda_spoiled[];
+extern const int pawl_cuda_n_spoiled;
+
 #endif

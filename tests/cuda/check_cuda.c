@@ -1,9 +1,9 @@
 /*
  * check-cuda --nvrtc: says which NVRTC there is; fails without one.
  * check-cuda [--bless] TABLE: compiles every kernel of the cases but the random ones with NVRTC for
- * every architecture, in two processes, and compares what it takes with the table: no stack, no spills,
- * registers and shared memory at most those of its row.  --bless writes the table anew, registers
- * rounded up to a multiple of eight.
+ * every architecture, in two processes, and compares what it takes with the table: no stack, no
+ * spills, registers and shared memory at most those of its row.  --bless writes the table anew,
+ * registers rounded up to a multiple of eight.
  *
  * The last line is "N passed, N failed, N skipped": kernels times architectures.
  */
@@ -58,7 +58,8 @@ add_kernels(const struct pawl_cuda_case *c)
 			continue;
 		}
 		kernels[n_kernels].body = body;
-		snprintf(kernels[n_kernels].name, sizeof(kernels[0].name), "%s_%s", c->name, k->name);
+		snprintf(kernels[n_kernels].name, sizeof(kernels[0].name), "%s_%s", c->name,
+			k->name);
 		n_kernels++;
 	}
 }
@@ -210,8 +211,10 @@ write_table(const char *path)
 
 	if (!file)
 		return false;
-	fprintf(file, "# What kernels may take: registers by architecture, bytes of shared memory.\n"
-		      "# Written by make bless-cuda; read by make check-cuda.\n#%-39s", " kernel");
+	fprintf(file,
+		"# What kernels may take: registers by architecture, bytes of shared memory.\n"
+		"# Written by make bless-cuda; read by make check-cuda.\n#%-39s",
+		" kernel");
 	for (a = 0; a < N_ARCHS; a++)
 		fprintf(file, " %6s", archs[a]);
 	fprintf(file, " shared\n");
@@ -250,7 +253,8 @@ read_table(const char *path)
 		}
 		for (a = 0; a <= N_ARCHS; a++, at += n) {
 			n = 0;
-			sscanf(line + at, "%d%n", a < N_ARCHS ? &kernels[i].registers[a] : &kernels[i].shared, &n);
+			sscanf(line + at, "%d%n",
+				a < N_ARCHS ? &kernels[i].registers[a] : &kernels[i].shared, &n);
 		}
 	}
 	fclose(file);
@@ -322,7 +326,7 @@ main(int argc, char **argv)
 				failed++;
 		}
 	}
-	printf("%d kernels, %d architectures\n%d passed, %d failed, 0 skipped\n", n_kernels, N_ARCHS,
-		passed, failed);
+	printf("%d kernels, %d architectures\n%d passed, %d failed, 0 skipped\n", n_kernels,
+		N_ARCHS, passed, failed);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -7,6 +7,7 @@
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "codegen/cuda/cuda_emit.h"
 
@@ -31,6 +32,70 @@ write_case(FILE *file, const struct pawl_cuda_case *c)
 		fprintf(file, "\t{\"%s\", %s_%s},\n", c->cuda.kernels[i].name, c->name,
 			c->cuda.kernels[i].name);
 	fprintf(file, "};\n\n");
+}
+
+/* The body of a kernel with `to`, as long, in place of what is at `at`. */
+static void
+write_spoiled(FILE *file, const struct pawl_cuda_case *c, int kernel, const char *at,
+	const char *to, int number)
+{
+	const struct pawl_cuda_kernel *k = &c->cuda.kernels[kernel];
+	const char *body = c->cuda.sources[k->unit].bytes + k->at;
+
+	fprintf(file, "PAWL_KERNEL(k%d, %d)\n{\n%.*s%s%.*s}\n", number, k->threads,
+		(int)(at - body), body, to, (int)(body + k->n - at - (int)strlen(to)),
+		at + strlen(to));
+}
+
+/* Each barrier but those at the end of a loop, which keep units apart that may not meet here. */
+static int
+write_all_spoiled(FILE *file, const struct pawl_cuda_case *c, FILE *table)
+{
+	static const char sync[] = "PAWL_SYNC();", none[] = "           ;", mask[] = " + 1 : v";
+	int n = 0, i;
+
+	fprintf(file, "#define PAWL_CASE spoiled\n#undef PAWL_SHARED_SECTION\n"
+		      "#define PAWL_SHARED_SECTION \"pawl_shared\"\n");
+	for (i = 0; i < c->cuda.n_kernels; i++) {
+		const struct pawl_cuda_kernel *k = &c->cuda.kernels[i];
+		const char *body = c->cuda.sources[k->unit].bytes + k->at, *at = body;
+
+		while ((at = strstr(at, sync)) && at < body + k->n) {
+			if (at[sizeof(sync) + strspn(at + sizeof(sync), "\t")] != '}') {
+				write_spoiled(file, c, i, at, none, n);
+				fprintf(table, "\t{%d, \"barrier %d\", spoiled_k%d},\n", i, n, n);
+				n++;
+			}
+			at++;
+		}
+		at = strstr(body, mask);
+		if (at && at < body + k->n) {
+			write_spoiled(file, c, i, at, " + 0 : v", n);
+			fprintf(table, "\t{%d, \"mask\", spoiled_k%d},\n", i, n);
+			n++;
+		}
+	}
+	fprintf(file, "#undef PAWL_CASE\n\n");
+	return n;
+}
+
+static void
+write_spoiled_case(FILE *file)
+{
+	struct pawl_cuda_case c;
+	char *rows;
+	size_t n_rows;
+	FILE *table = open_memstream(&rows, &n_rows);
+	int n;
+
+	ck_assert_ptr_nonnull(table);
+	pawl_cuda_case_open(PAWL_CUDA_SPOILED, &c);
+	n = write_all_spoiled(file, &c, table);
+	fclose(table);
+	fprintf(file, "const struct pawl_cuda_spoiled pawl_cuda_spoiled[] = {\n%s};\n\n", rows);
+	fprintf(file, "const int pawl_cuda_n_spoiled = %d;\n", n);
+	free(rows);
+	pawl_cuda_case_close(&c);
 }
 
 START_TEST(emit)
@@ -64,6 +129,7 @@ START_TEST(emit)
 		pawl_cuda_case_close(&c);
 	}
 	fprintf(file, "};\n\nconst int pawl_cuda_n_kernels = %d;\n", n_supported);
+	write_spoiled_case(file);
 	ck_assert_int_eq(fclose(file), 0);
 }
 END_TEST
