@@ -35,6 +35,19 @@ tool $run --target auto
 check "auto with a GPU says so" grep -qx 'pawl run: target cuda' "$dir/err"
 same "auto with a GPU" "$dir/cpu" "$dir/out"
 
+# Ahead of time: for an architecture, with no driver at all.
+PAWL_CUDA_DRIVER=$dir/none.so
+succeeds "ahead of time" plan "$model" --target cuda:sm_90 --code "$dir/code"
+check "launches by layer" grep -qx 'launches [0-9]*, 6 a layer' "$dir/out"
+check "its architecture" grep -q '^target   cuda, sm_90, code of ' "$dir/out"
+check "sources, code and table" test "$(ls "$dir/code" | tr '\n' ' ')" = \
+  "llama-0.cu llama-0.sm_90.cubin llama-1.cu llama-1.sm_90.cubin llama.sm_90.txt "
+check "a line a kernel" test "$(grep -c '^step' "$dir/code/llama.sm_90.txt")" = \
+  "$(cat "$dir/code/"*.cu | grep -c '^PAWL_KERNEL(step')"
+refused 2 "'cuda:90' is none of" plan "$model" --target cuda:90
+refused 2 "'cuda:sm_90' is none of" $run --target cuda:sm_90
+
+PAWL_CUDA_DRIVER=$top_builddir/tests/.libs/mock_cuda.so
 PAWL_NVRTC=$dir/none
 refused 1 'NVRTC' $run --target cuda
 

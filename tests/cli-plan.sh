@@ -27,6 +27,11 @@ for target in $targets; do
     documents="$documents $dir/$target-$name.json"
   done
 done
+mock=$top_builddir/tests/.libs/mock_nvrtc.so
+if [ -f "$mock" ]; then
+  PAWL_NVRTC=$mock "$pawl" plan "$model" --json --target cuda:sm_90 >"$dir/cuda1.json"
+  documents="$documents $dir/cuda1.json"
+fi
 # shellcheck disable=SC2086
 check "valid, and not without any one member" \
   python3 "$top_srcdir/tests/check-schema.py" --deletions "$schema" $documents

@@ -122,9 +122,9 @@ pawl_cmd_plan(int argc, char **argv)
 		PAWL_OPTION_CTX(p.options),
 		PAWL_OPTION_KV(p.options),
 		{"--target", PAWL_OPTION_TEXT, &p.target, PAWL_ENGINE_TARGETS "|cuda:sm_NN",
-			"what it is for; cuda:sm_90: a GPU that need not be there (default: cpu)", 0, 0},
+			"cuda:sm_90: for a GPU elsewhere (default: cpu)", 0, 0},
 		{"--code", PAWL_OPTION_TEXT, &p.options.code_dir, "DIR",
-			"write the generated code there, and of cuda a table of what kernels take", 0, 0},
+			"write the generated code there", 0, 0},
 		PAWL_OPTION_ACTIVATIONS(p.options),
 		PAWL_OPTION_THREADS(p.options),
 	};
