@@ -46,10 +46,12 @@ too_old(int version, struct pawl_error *err)
 static enum pawl_status
 find_functions(struct pawl_cuda_driver *driver, void *library, struct pawl_error *err)
 {
-	CUresult (*version)(int *) = NULL;
+	CUresult (*version)(int *) = NULL, result = PAWL_CUDA_SUCCESS;
 
 	*(void **)&version = dlsym(library, "cuDriverGetVersion");
-	if (version && !version(&driver->version) && driver->version < PAWL_CUDA_LEAST_DRIVER)
+	if (version)
+		result = version(&driver->version);
+	if (version && !result && driver->version < PAWL_CUDA_LEAST_DRIVER)
 		return too_old(driver->version, err);
 	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
 		void *function = dlsym(library, functions[i].symbol);
@@ -61,7 +63,7 @@ find_functions(struct pawl_cuda_driver *driver, void *library, struct pawl_error
 				functions[i].symbol);
 		memcpy((char *)&driver->call + functions[i].at, &function, sizeof(function));
 	}
-	return PAWL_OK;
+	return pawl_cuda_check(driver, result, "asking the CUDA driver for its version", err);
 }
 
 static enum pawl_status

@@ -75,6 +75,8 @@ enum pawl_status pawl_session_set_ready(struct pawl_session_set *set, struct paw
 struct pawl_decoder_stats {
 	struct pawl_counters counters;
 	uint64_t kernel_compiles, kernels_read; /* generated; taken from the cache on disk */
+	uint64_t captures, graph_launches, capture_failures; /* of the device, as below */
+	const char *capture_fault; /* why runs are not captured, NULL: they are; the device's */
 	uint64_t thread_step_backs; /* runs went over to fewer threads, as a core was taken away */
 	uint64_t allocations; /* of the runtime in this process */
 	int32_t n_sessions;   /* plans held */

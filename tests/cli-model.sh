@@ -32,7 +32,8 @@ cat >"$dir/stats.py" <<'PYTHON'
 import json, sys
 s = json.load(open(sys.argv[1]))
 names = """prompt_tokens restored_tokens generated_tokens end tokens prompt_tps decode_tps optimizes rebuilds
-rebuild_reasons plan_reuses regrows validity_checks kernel_compiles kernels_read kernel_folder thread_step_backs allocations_per_token bytes_bound_per_token
+rebuild_reasons plan_reuses regrows validity_checks kernel_compiles kernels_read kernel_folder captures graph_launches capture_failures
+thread_step_backs allocations_per_token bytes_bound_per_token
 proposed_tokens accepted_tokens decode_runs peak_rss_bytes
 first_token_s""".split()
 assert list(s) == names, list(s)

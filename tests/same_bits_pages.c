@@ -3,11 +3,24 @@
 
 #include "runtime/paged_decoder.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { BLOCK = 16 };
 
 static struct pawl_same_bits *const t = &pawl_same_bits;
+
+/* What is not written must not be read. */
+static void
+poison(struct pawl_storage *storage)
+{
+	void *bytes = malloc((size_t)storage->n_bytes);
+
+	pawl_same_must(bytes ? PAWL_OK : PAWL_OUT_OF_MEMORY);
+	memset(bytes, 0xff, (size_t)storage->n_bytes);
+	pawl_same_must(pawl_storage_write_all(storage, bytes, &t->err));
+	free(bytes);
+}
 
 static struct pawl_paged_decoder *
 new_paged(int64_t block_size, enum pawl_paged_policy policy)
@@ -26,12 +39,10 @@ new_paged(int64_t block_size, enum pawl_paged_policy policy)
 	pawl_same_must(
 		pawl_paged_decoder_new(t->source, t->device, &options, &decoder, &t->err));
 	cache = pawl_paged_decoder_cache(decoder);
-	/* What is not written must not be read. */
 	for (int32_t i = 0; i < 2 * t->source->n_layers; i++) {
 		struct pawl_kv_layer_id id = {i / 2, (enum pawl_kv_slot)(i % 2)};
-		struct pawl_storage *storage = pawl_kv_cache_storage(cache, id);
 
-		memset(storage->bytes, 0xff, (size_t)storage->n_bytes);
+		poison(pawl_kv_cache_storage(cache, id));
 	}
 	return decoder;
 }

@@ -227,6 +227,9 @@ bind_all(const struct pawl_exec_inputs *inputs, void **memory, struct pawl_bindi
 		if (is_kv(input) && kv >= 0) {
 			status = pawl_storage_wrap(&plan->types[kv], PAWL_LOCATION_HOST, memory[i],
 				input->n_bytes, NULL, NULL, &storage, err);
+			if (!status)
+				status = pawl_storage_settle(
+					storage, plan->device, &storage, err);
 			if (status)
 				break;
 			status = pawl_bindings_bind(bindings, kv, storage, err);
@@ -236,6 +239,41 @@ bind_all(const struct pawl_exec_inputs *inputs, void **memory, struct pawl_bindi
 		}
 	}
 	return status;
+}
+
+/* State that the run changed elsewhere comes to the memory it was given in. */
+static enum pawl_status
+fetch_state(const struct pawl_exec_inputs *inputs, void **memory,
+	const struct pawl_bindings *bindings, struct pawl_error *err)
+{
+	enum pawl_status status = PAWL_OK;
+
+	for (int32_t i = 0; i < inputs->n && !status; i++) {
+		const char *name = inputs->items[i].node->name;
+		int32_t kv = pawl_plan_find_slot(
+			pawl_bindings_plan(bindings), PAWL_SLOT_KV, name);
+
+		if (is_kv(&inputs->items[i]) && kv >= 0 &&
+			pawl_bindings_storage(bindings, kv)->device)
+			status = pawl_storage_read_all(
+				pawl_bindings_storage(bindings, kv), memory[i], err);
+	}
+	return status;
+}
+
+/* What is an output and state at once is read where the state is. */
+static const void *
+output_bytes(const struct pawl_exec_inputs *inputs, void **memory,
+	const struct pawl_bindings *bindings, int32_t i, struct pawl_type *type)
+{
+	const struct pawl_program *program = pawl_bindings_plan(bindings)->program;
+	const struct pawl_slot *slot = &program->slots[program->outputs[i]];
+	const void *bytes = pawl_bindings_output(bindings, i, type);
+
+	for (int32_t j = 0; j < inputs->n && slot->role == PAWL_SLOT_KV; j++)
+		if (!strcmp(inputs->items[j].node->name, slot->name))
+			return memory[j];
+	return bytes;
 }
 
 static enum pawl_status
@@ -251,11 +289,13 @@ run_plan(const struct pawl_exec_inputs *inputs, void **memory, struct pawl_bindi
 	status = bind_all(inputs, memory, bindings, &env, err);
 	if (!status)
 		status = pawl_bindings_run(bindings, &env, NULL, err);
+	if (!status)
+		status = fetch_state(inputs, memory, bindings, err);
 	for (int32_t i = 0; i < program->n_outputs && !status; i++) {
 		struct pawl_type type =
 			pawl_type_at(&inputs->graph->outputs[i]->type, inputs->symbols);
 		struct pawl_type planned;
-		const void *bytes = pawl_bindings_output(bindings, i, &planned);
+		const void *bytes = output_bytes(inputs, memory, bindings, i, &planned);
 		struct pawl_exec_value *value;
 
 		type.layout = planned.layout; /* a copy of state is in rows */

@@ -205,6 +205,9 @@ pawl_generation_note(const struct pawl_engine *engine, const struct pawl_generat
 		pawl_counters_rebuilds(counters), reuses(counters),
 		per_step(g->step_allocations, g), guesses, has_kernels ? "; " : "",
 		has_kernels ? kernels : "");
+	if (g->stats.capture_fault)
+		pawl_note(engine->command, "kernels are launched one by one: %s",
+			g->stats.capture_fault);
 }
 
 static double
@@ -263,6 +266,9 @@ pawl_generation_write(const struct pawl_engine *engine, const struct pawl_genera
 	pawl_json_real(&json, root, "kernel_compiles", (double)g->stats.kernel_compiles);
 	pawl_json_real(&json, root, "kernels_read", (double)g->stats.kernels_read);
 	pawl_json_string(&json, root, "kernel_folder", pawl_engine_kernel_folder(engine));
+	pawl_json_real(&json, root, "captures", (double)g->stats.captures);
+	pawl_json_real(&json, root, "graph_launches", (double)g->stats.graph_launches);
+	pawl_json_real(&json, root, "capture_failures", (double)g->stats.capture_failures);
 	pawl_json_real(&json, root, "thread_step_backs", (double)g->stats.thread_step_backs);
 	pawl_json_real(&json, root, "allocations_per_token", per_step(g->step_allocations, g));
 	pawl_json_real(&json, root, "bytes_bound_per_token", per_step(g->step_bytes_bound, g));

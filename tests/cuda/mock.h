@@ -27,7 +27,8 @@ struct pawl_mock {
 	int64_t fails_in;   /* the call that fails next: 1 is the next one, 0: none */
 	int fails_with;     /* 0: CUDA_ERROR_OUT_OF_MEMORY */
 	int only_call;      /* of enum pawl_mock_call, which fails_in then counts alone; -1: all */
-	bool is_lost;       /* nothing succeeds any more */
+	bool stays_lost;    /* after it nothing succeeds any more */
+	bool is_lost;       /* nothing does */
 	bool hates_capture; /* kernels cannot be captured */
 	int64_t memory_bytes;
 	enum pawl_fiber_order order;

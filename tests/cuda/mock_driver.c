@@ -48,11 +48,12 @@ call_name(enum pawl_mock_call call)
 	return names[call];
 }
 
-/* Calls that give back: a driver that is short of memory does not refuse them. */
+/* Calls that give back, and the thread's own: no driver refuses them, short of memory or lost. */
 static bool
 gives_back(enum pawl_mock_call call)
 {
 	return call == PAWL_MOCK_context_release || call == PAWL_MOCK_context_pop ||
+	       call == PAWL_MOCK_context_push ||
 	       call == PAWL_MOCK_module_unload || call == PAWL_MOCK_memory_free ||
 	       call == PAWL_MOCK_pinned_free || call == PAWL_MOCK_stream_free ||
 	       call == PAWL_MOCK_graph_free || call == PAWL_MOCK_exec_free ||
@@ -74,9 +75,11 @@ enter(enum pawl_mock_call call, bool needs_context)
 		return PAWL_CUDA_SUCCESS;
 	if (pawl_mock.fails_in > 0 &&
 		(pawl_mock.only_call < 0 || pawl_mock.only_call == (int)call) &&
-		--pawl_mock.fails_in == 0)
+		--pawl_mock.fails_in == 0) {
+		pawl_mock.is_lost = pawl_mock.stays_lost;
 		return pawl_mock.fails_with ? pawl_mock.fails_with
 					    : PAWL_CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	if (pawl_mock.is_lost)
 		return PAWL_CUDA_ERROR_LAUNCH_FAILED;
 	return needs_context ? device_error : PAWL_CUDA_SUCCESS;

@@ -32,6 +32,28 @@ pawl_mock_device(void)
 	return device;
 }
 
+static void
+run_alone(struct pawl_team *team, void (*fn)(void *arg, int thread, int n_threads), void *arg)
+{
+	(void)team;
+	fn(arg, 0, 1);
+}
+
+static void
+wait_for_none(struct pawl_team *team, int thread)
+{
+	(void)team;
+	(void)thread;
+}
+
+enum pawl_status
+pawl_mock_bindings(struct pawl_plan *plan, struct pawl_bindings **out)
+{
+	static struct pawl_team alone = {1, run_alone, wait_for_none};
+
+	return pawl_bindings_new(plan, &alone, out, &pawl_cuda_err);
+}
+
 void
 pawl_mock_check_end(const struct pawl_mock *mock)
 {
@@ -44,4 +66,12 @@ pawl_mock_check_end(const struct pawl_mock *mock)
 	ck_assert_int_eq(mock->allocations, 0);
 	ck_assert_int_eq(mock->pinned, 0);
 	ck_assert_int_eq(mock->allocated_bytes, 0);
+}
+
+bool
+pawl_mock_is_long(void)
+{
+	const char *value = getenv("PAWL_TEST_LONG");
+
+	return value && *value;
 }

@@ -7,7 +7,7 @@
 
 #include <check.h>
 
-#include "runtime/device.h"
+#include "runtime/bindings.h"
 #include "tests/cuda/mock.h"
 
 extern struct pawl_error pawl_cuda_err;
@@ -18,8 +18,14 @@ extern struct pawl_error pawl_cuda_err;
 struct pawl_mock *pawl_mock_use(void);
 struct pawl_device *pawl_mock_device(void);
 
+/* For one thread. */
+enum pawl_status pawl_mock_bindings(struct pawl_plan *plan, struct pawl_bindings **out);
+
 /* That nothing is left of what was made, and nothing was done wrong. */
 void pawl_mock_check_end(const struct pawl_mock *mock);
+
+/* Whether make check-cuda runs: then all of what is otherwise a part. */
+bool pawl_mock_is_long(void);
 
 /* The suites. */
 TCase *pawl_cuda_open_tcase(void);

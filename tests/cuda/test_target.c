@@ -11,7 +11,10 @@ main(void)
 	SRunner *runner;
 	int run, failed;
 
+	suite_add_tcase(suite, pawl_cuda_open_tcase());
+	suite_add_tcase(suite, pawl_cuda_life_tcase());
 	suite_add_tcase(suite, pawl_cuda_session_tcase());
+	suite_add_tcase(suite, pawl_cuda_state_tcase());
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	run = srunner_ntests_run(runner);
