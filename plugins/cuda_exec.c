@@ -43,12 +43,16 @@ load_all(struct pawl_cuda_module *module, const struct pawl_cuda_image *image, s
 {
 	const struct pawl_cuda_driver *driver = &module->device->driver;
 	enum pawl_status status = PAWL_OK;
+	char what[96];
 	int32_t i;
 
+	/* One that is older than the NVRTC says little of its reason. */
+	snprintf(what, sizeof(what), "loading kernels by a driver of CUDA %d.%d",
+		driver->version / 1000, driver->version % 1000 / 10);
 	for (i = 0; i < image->cuda.n_units && !status; i++)
 		status = pawl_cuda_check(driver,
-			driver->call.module_load(&module->units[i], image->binaries[i].bytes),
-			"loading kernels", err);
+			driver->call.module_load(&module->units[i], image->binaries[i].bytes), what,
+			err);
 	for (i = 0; i < image->cuda.n_kernels && !status; i++)
 		status = load_kernel(module, i, err);
 	return status;

@@ -291,6 +291,20 @@ START_TEST(a_failed_upload_loses_no_addresses)
 }
 END_TEST
 
+START_TEST(a_driver_that_takes_no_kernels_is_named)
+{
+	begin();
+	mock->only_call = PAWL_MOCK_module_load;
+	mock->fails_with = PAWL_CUDA_ERROR_INVALID_IMAGE;
+	mock->fails_in = 1;
+	ck_assert_int_eq(step(0, &(const float *){NULL}), PAWL_ENVIRONMENT);
+	ck_assert_str_eq(ERR->text,
+		"loading kernels by a driver of CUDA 13.0: CUDA_ERROR_INVALID_IMAGE (200)");
+	expect_step(0);
+	end();
+}
+END_TEST
+
 /* What the device has done wrong once, it says for good. */
 START_TEST(a_lost_device_says_so)
 {
@@ -453,6 +467,7 @@ pawl_cuda_life_tcase(void)
 	tcase_add_test(tcase, what_cannot_be_captured_is_launched);
 	tcase_add_test(tcase, a_failed_launch_advances_nothing);
 	tcase_add_test(tcase, a_failed_upload_loses_no_addresses);
+	tcase_add_test(tcase, a_driver_that_takes_no_kernels_is_named);
 	tcase_add_test(tcase, a_lost_device_says_so);
 	tcase_add_test(tcase, each_call_fails_once);
 	tcase_add_test(tcase, the_device_is_lost_at_each_call);
