@@ -90,6 +90,7 @@ some_graph(void)
 
 START_TEST(an_architecture_needs_no_driver_and_runs_nothing)
 {
+	static const float x[8];
 	const struct pawl_target_options options = {.arch = "sm_80"};
 	const struct pawl_plan_options plain = {.counters = NULL};
 	struct pawl_graph *graph = some_graph();
@@ -103,8 +104,12 @@ START_TEST(an_architecture_needs_no_driver_and_runs_nothing)
 	PAWL_CUDA_OK(pawl_plan_build(graph, device, &plain, &plan, ERR));
 	ck_assert_str_eq(plan->code_info.variant, "sm_80");
 	ck_assert_int_gt(plan->code_info.code_bytes, 0);
-	ck_assert_int_eq(pawl_mock_bindings(plan, &bindings), PAWL_UNSUPPORTED);
-	ck_assert_str_eq(ERR->text, "target cuda was opened to compile for sm_80, not to run");
+	PAWL_CUDA_OK(pawl_mock_bindings(plan, &bindings));
+	pawl_bindings_offer(bindings, pawl_plan_find_slot(plan, PAWL_SLOT_DATA, "x"), x);
+	ck_assert_int_eq(pawl_bindings_run(bindings, NULL, NULL, ERR), PAWL_UNSUPPORTED);
+	ck_assert_str_eq(ERR->text,
+		"target cuda was opened to compile for an architecture, not to run");
+	pawl_bindings_free(bindings);
 	pawl_plan_unref(plan);
 	pawl_device_unref(device);
 	pawl_graph_free(graph);
