@@ -162,11 +162,11 @@ struct pawl_target_api {
 	/* Before the memory that its runs worked on.  NULL is allowed. */
 	void (*runner_free)(struct pawl_runner *runner);
 	/*
-	 * One upload (data, symbols, new addresses), the kernels, the results; complete when it returns.
-	 * The first run records the kernels for the following ones, whatever the addresses then are; where
-	 * that fails they are launched one by one, in this run and the following ones.  Allocates and
-	 * compiles nothing after the first run.  PAWL_ENVIRONMENT when the device refuses: what the run
-	 * was to write is then unspecified.
+	 * One upload (data, symbols, new addresses), the kernels, the results; complete when it
+	 * returns. The first run records the kernels for the following ones, whatever the addresses
+	 * then are; where that fails they are launched one by one, in this run and the following
+	 * ones.  Allocates and compiles nothing after the first run.  PAWL_ENVIRONMENT when the
+	 * device refuses: what the run was to write is then unspecified.
 	 */
 	enum pawl_status (*runner_run)(struct pawl_runner *runner,
 		const struct pawl_device_run *run, struct pawl_error *err);

@@ -1,10 +1,10 @@
 /*
  * The CUDA driver, opened by dlopen when the target is: nothing is linked, and no header of CUDA is
- * needed.  One device, the first that the driver shows (CUDA_VISIBLE_DEVICES chooses), in its primary
- * context, which other libraries of the process share.
+ * needed.  One device, the first that the driver shows (CUDA_VISIBLE_DEVICES chooses), in its
+ * primary context, which other libraries of the process share.
  *
- * Calls of the table need that context: they stand between pawl_cuda_enter and pawl_cuda_leave, which
- * leave the calling thread's context as it was.  Any thread.
+ * Calls of the table need that context: they stand between pawl_cuda_enter and pawl_cuda_leave,
+ * which leave the calling thread's context as it was.  Any thread.
  */
 #ifndef PAWL_PLUGINS_CUDA_DRIVER_H
 #define PAWL_PLUGINS_CUDA_DRIVER_H
@@ -40,8 +40,8 @@ enum pawl_status pawl_cuda_enter(const struct pawl_cuda_driver *driver, struct p
 void pawl_cuda_leave(const struct pawl_cuda_driver *driver);
 
 /*
- * The status of a call; an error names what was asked for and the driver's word for it.  No memory is
- * PAWL_OUT_OF_MEMORY, all else PAWL_ENVIRONMENT.
+ * The status of a call; an error names what was asked for and the driver's word for it.  No memory
+ * is PAWL_OUT_OF_MEMORY, all else PAWL_ENVIRONMENT.
  */
 enum pawl_status pawl_cuda_check(const struct pawl_cuda_driver *driver, CUresult result,
 	const char *what, struct pawl_error *err);

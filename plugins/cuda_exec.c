@@ -39,7 +39,8 @@ load_kernel(struct pawl_cuda_module *module, int32_t i, struct pawl_error *err)
 }
 
 static enum pawl_status
-load_all(struct pawl_cuda_module *module, const struct pawl_cuda_image *image, struct pawl_error *err)
+load_all(struct pawl_cuda_module *module, const struct pawl_cuda_image *image,
+	struct pawl_error *err)
 {
 	const struct pawl_cuda_driver *driver = &module->device->driver;
 	enum pawl_status status = PAWL_OK;

@@ -3,9 +3,9 @@
  *
  * A runner has one block of device memory, with a pinned double on the host: the program's state
  * (symbols, and counters, which so begin each run as zero), data of the token, and the table of all
- * arguments, in this order, so that a run is one upload (of the first two, or of all after addresses
- * have changed) and one launch.  Kernels get addresses within that block only, so that a captured graph
- * never needs editing and outlives no memory but the block.
+ * arguments, in this order, so that a run is one upload (of the first two, or of all after
+ * addresses have changed) and one launch.  Kernels get addresses within that block only, so that a
+ * captured graph never needs editing and outlives no memory but the block.
  */
 #ifndef PAWL_PLUGINS_CUDA_EXEC_H
 #define PAWL_PLUGINS_CUDA_EXEC_H

@@ -20,7 +20,8 @@ pawl_cuda_device_init(struct pawl_cuda_device *device, struct pawl_error *err)
 		status = pawl_cuda_enter(&device->driver, err);
 	if (!status) {
 		status = pawl_cuda_check(&device->driver,
-			device->driver.call.stream_new(&device->stream, PAWL_CU_STREAM_NON_BLOCKING),
+			device->driver.call.stream_new(
+				&device->stream, PAWL_CU_STREAM_NON_BLOCKING),
 			"making a stream", err);
 		pawl_cuda_leave(&device->driver);
 	}
@@ -59,7 +60,8 @@ pawl_cuda_device_counters(const struct pawl_cuda_device *device, struct pawl_tar
 }
 
 enum pawl_status
-pawl_cuda_alloc(struct pawl_cuda_device *device, int64_t n_bytes, void **out, struct pawl_error *err)
+pawl_cuda_alloc(
+	struct pawl_cuda_device *device, int64_t n_bytes, void **out, struct pawl_error *err)
 {
 	const struct pawl_cuda_driver *driver = &device->driver;
 	enum pawl_status status = pawl_cuda_enter(driver, err);

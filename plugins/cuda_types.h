@@ -1,7 +1,7 @@
 /*
- * The types and numbers of cuda.h that plugins/cuda_driver.def needs, so that building needs no CUDA.
- * plugins/cuda_check.c compares them with cuda.h where there is one; numbers have a prefix since
- * both are seen there.
+ * The types and numbers of cuda.h that plugins/cuda_driver.def needs, so that building needs no
+ * CUDA. plugins/cuda_check.c compares them with cuda.h where there is one; numbers have a prefix
+ * since both are seen there.
  */
 #ifndef PAWL_PLUGINS_CUDA_TYPES_H
 #define PAWL_PLUGINS_CUDA_TYPES_H

@@ -31,9 +31,9 @@ enum pawl_status pawl_bindings_bind_weights(
 	struct pawl_bindings *bindings, struct pawl_weights *weights, struct pawl_error *err);
 
 /*
- * On a device with memory of its own data slots are filled in on the host: bind copies a storage's bytes,
- * of the host or of that device, once.  Outputs come to the host after each run, unless storages were
- * made for them.
+ * On a device with memory of its own data slots are filled in on the host: bind copies a storage's
+ * bytes, of the host or of that device, once.  Outputs come to the host after each run, unless
+ * storages were made for them.
  *
  * Puts a storage behind a weight, kv, data or output slot and patches every argument that lies in
  * it.  The storage must have the type of the slot (symbols at their largest) and the location of
@@ -73,8 +73,8 @@ enum pawl_status pawl_bindings_run(struct pawl_bindings *bindings, const struct 
 	struct pawl_counters *counters, struct pawl_error *err);
 
 /*
- * Output `i` of the graph after a run: valid until the next one.  type may be NULL.  An address of the
- * device's where its memory is its own and the output is a cache, or was made a storage for.
+ * Output `i` of the graph after a run: valid until the next one.  type may be NULL.  An address of
+ * the device's where its memory is its own and the output is a cache, or was made a storage for.
  */
 const void *pawl_bindings_output(
 	const struct pawl_bindings *bindings, int32_t i, struct pawl_type *type);

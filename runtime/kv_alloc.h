@@ -1,6 +1,6 @@
 /*
- * Storages of a cache, made as a plan makes them: alloc and zero_fill, all by one run.  In the memory of
- * a device they are had one by one, and no plan is made.
+ * Storages of a cache, made as a plan makes them: alloc and zero_fill, all by one run.  In the
+ * memory of a device they are had one by one, and no plan is made.
  */
 #ifndef PAWL_RUNTIME_KV_ALLOC_H
 #define PAWL_RUNTIME_KV_ALLOC_H

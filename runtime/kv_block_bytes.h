@@ -1,10 +1,10 @@
 /*
  * The bytes of the blocks of a pool.  They lie in a KV cache of n_blocks * block_size positions:
- * block b is positions [b * block_size, (b + 1) * block_size) of each of its storages.  block_size is
- * a multiple of 16, so that a block is one piece of every plane (runtime/kv_layout.h).
+ * block b is positions [b * block_size, (b + 1) * block_size) of each of its storages.  block_size
+ * is a multiple of 16, so that a block is one piece of every plane (runtime/kv_layout.h).
  *
- * The caller sees to it that numbers are in range.  On the host nothing here allocates or fails; what
- * fails on a device leaves the blocks written to in disorder, others as they were.
+ * The caller sees to it that numbers are in range.  On the host nothing here allocates or fails;
+ * what fails on a device leaves the blocks written to in disorder, others as they were.
  */
 #ifndef PAWL_RUNTIME_KV_BLOCK_BYTES_H
 #define PAWL_RUNTIME_KV_BLOCK_BYTES_H

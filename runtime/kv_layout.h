@@ -1,7 +1,7 @@
 /*
- * Where the positions of a cache lie: the one place in runtime/ that knows.  A storage is a number of
- * planes, one for each combination of the dims before the axis of positions; a plane has a row for
- * each position, in one of two layouts:
+ * Where the positions of a cache lie: the one place in runtime/ that knows.  A storage is a number
+ * of planes, one for each combination of the dims before the axis of positions; a plane has a row
+ * for each position, in one of two layouts:
  *   ROWS  row p at p * row_bytes
  *   K16   element i of row p at (p / 16 * width + i) * 16 + p % 16 elements; of q8_0, block b of row p
  *         is lane p % 16 of the 16 blocks of ir/woven_block.h at (p / 16 * width / 32 + b) * 544 bytes
@@ -28,8 +28,8 @@ struct pawl_kv_planes pawl_kv_planes_of(const struct pawl_type *type, int axis);
 int64_t pawl_kv_logical_bytes(const struct pawl_kv_planes *planes, int64_t n);
 
 /*
- * Copies positions 0 .. n - 1; the planes differ in `positions` only, both hold n.  K16 copies whole
- * groups of 16.  Errors of pawl_storage_copy.
+ * Copies positions 0 .. n - 1; the planes differ in `positions` only, both hold n.  K16 copies
+ * whole groups of 16.  Errors of pawl_storage_copy.
  */
 enum pawl_status pawl_kv_copy_positions(const struct pawl_kv_planes *to,
 	struct pawl_storage *to_storage, const struct pawl_kv_planes *from,
@@ -42,8 +42,9 @@ void pawl_kv_write_positions(
 	const struct pawl_kv_planes *planes, void *bytes, int64_t n, const void *in);
 
 /*
- * The same for a storage, wherever it is.  On a device, positions that share a group of 16 of K16 with
- * the last one become 0 by a write.  Errors of pawl_storage_read and write, and PAWL_OUT_OF_MEMORY.
+ * The same for a storage, wherever it is.  On a device, positions that share a group of 16 of K16
+ * with the last one become 0 by a write.  Errors of pawl_storage_read and write, and
+ * PAWL_OUT_OF_MEMORY.
  */
 enum pawl_status pawl_kv_fetch_positions(const struct pawl_kv_planes *planes,
 	const struct pawl_storage *storage, int64_t n, void *out, struct pawl_error *err);
@@ -51,8 +52,8 @@ enum pawl_status pawl_kv_put_positions(const struct pawl_kv_planes *planes,
 	struct pawl_storage *storage, int64_t n, const void *in, struct pawl_error *err);
 
 /*
- * Where positions first .. first + n - 1 of plane `plane` lie: one piece of n * row_bytes, first and n
- * being multiples of 16.
+ * Where positions first .. first + n - 1 of plane `plane` lie: one piece of n * row_bytes, first
+ * and n being multiples of 16.
  */
 static inline int64_t
 pawl_kv_piece_at(const struct pawl_kv_planes *planes, int64_t plane, int64_t first)

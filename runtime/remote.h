@@ -13,8 +13,8 @@
 struct pawl_remote;
 
 /*
- * takes_outputs: outputs that lie in scratch memory are brought to the host after each run.  The plan
- * must outlive it.  The device's errors.
+ * takes_outputs: outputs that lie in scratch memory are brought to the host after each run.  The
+ * plan must outlive it.  The device's errors.
  */
 enum pawl_status pawl_remote_new(const struct pawl_plan *plan, int64_t scratch_bytes,
 	bool takes_outputs, struct pawl_remote **out, struct pawl_error *err);

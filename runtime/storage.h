@@ -53,8 +53,8 @@ enum pawl_status pawl_storage_new_in(struct pawl_region *region, const struct pa
 	struct pawl_storage **out, struct pawl_error *err);
 
 /*
- * The same in the memory of a device, kept by the storage; from the region where that is the host's.
- * device and region may be NULL.  The device's errors.
+ * The same in the memory of a device, kept by the storage; from the region where that is the
+ * host's. device and region may be NULL.  The device's errors.
  */
 enum pawl_status pawl_storage_new_on(struct pawl_device *device, struct pawl_region *region,
 	const struct pawl_type *type, struct pawl_storage **out, struct pawl_error *err);
@@ -64,8 +64,8 @@ bool pawl_storage_is_reachable(const struct pawl_storage *storage);
 
 /*
  * Bytes of a reachable storage out to the host and in from it: whole pieces, their pitch in the
- * storage counted from byte `at` on.  Nothing where n or bytes is 0.  On the host these are memcpy and
- * do not fail; a device may (struct pawl_target_memory).
+ * storage counted from byte `at` on.  Nothing where n or bytes is 0.  On the host these are memcpy
+ * and do not fail; a device may (struct pawl_target_memory).
  */
 enum pawl_status pawl_storage_read(const struct pawl_storage *from, int64_t at, void *to,
 	const struct pawl_copy_pieces *pieces, struct pawl_error *err);
@@ -82,8 +82,8 @@ enum pawl_status pawl_storage_write_all(
 	struct pawl_storage *to, const void *from, struct pawl_error *err);
 
 /*
- * A storage of the host in the memory of a device: itself where that is the host's, else a copy, and
- * the reference given is dropped; it is dropped on failure too.
+ * A storage of the host in the memory of a device: itself where that is the host's, else a copy,
+ * and the reference given is dropped; it is dropped on failure too.
  */
 enum pawl_status pawl_storage_settle(struct pawl_storage *storage, struct pawl_device *device,
 	struct pawl_storage **out, struct pawl_error *err);

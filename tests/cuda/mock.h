@@ -1,10 +1,10 @@
 /*
- * A CUDA driver with no GPU: a library with the functions of plugins/cuda_driver.def, whose device is
- * memory that the host cannot touch and whose kernels are run by fibers (tests/cuda/fibers.h).  Its
- * code is what mock_nvrtc makes: a shared object of the generated text, compiled for the host.
+ * A CUDA driver with no GPU: a library with the functions of plugins/cuda_driver.def, whose device
+ * is memory that the host cannot touch and whose kernels are run by fibers (tests/cuda/fibers.h).
+ * Its code is what mock_nvrtc makes: a shared object of the generated text, compiled for the host.
  *
- * As the driver's, work of a stream is done when somebody waits for it, not before; copies from memory
- * that is not pinned are the exception.  An address that a kernel or a copy may not use is
+ * As the driver's, work of a stream is done when somebody waits for it, not before; copies from
+ * memory that is not pinned are the exception.  An address that a kernel or a copy may not use is
  * CUDA_ERROR_ILLEGAL_ADDRESS from then on, whatever is called.  Tests find the state below by
  * dlsym(library, "pawl_mock").
  */
@@ -40,7 +40,7 @@ struct pawl_mock {
 	/* What there is. */
 	int64_t contexts, streams, modules, graphs, execs, allocations, pinned;
 	int64_t allocated_bytes;
-	/* Mistakes: what was freed twice, never made, used outside of a context, on the default stream. */
+	/* Freed twice, never made, used without a context, on the default stream. */
 	uint64_t mistakes;
 	char mistake[256]; /* the first */
 };

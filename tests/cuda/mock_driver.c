@@ -195,7 +195,8 @@ enqueue(CUstream handle, struct pawl_mock_work *work, enum pawl_mock_call call)
 		stream = find(handle, PAWL_MOCK_STREAM, call);
 	if (!stream) {
 		result = PAWL_CUDA_ERROR_INVALID_HANDLE;
-	} else if (stream->is_capturing && (work->kind != PAWL_MOCK_KERNEL || pawl_mock.hates_capture)) {
+	} else if (stream->is_capturing &&
+		   (work->kind != PAWL_MOCK_KERNEL || pawl_mock.hates_capture)) {
 		stream->is_broken = true;
 		result = PAWL_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	}

@@ -1,7 +1,7 @@
 /*
- * NVRTC with no CUDA: what it compiles is C for tests/cuda/kernel_host.h, by the compiler that built
- * the tests, into a shared object that stands for a cubin.  Objects are kept in a folder by what they
- * were made from, since tests are many processes.
+ * NVRTC with no CUDA: what it compiles is C for tests/cuda/kernel_host.h, by the compiler that
+ * built the tests, into a shared object that stands for a cubin.  Objects are kept in a folder by
+ * what they were made from, since tests are many processes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -155,7 +155,8 @@ write_table(FILE *file, const char *source)
 			arg = strstr(arg + 1, "args["))
 			if (atoi(arg + 5) >= n)
 				n = atoi(arg + 5) + 1;
-		fprintf(file, "{\"%.*s\", k_%.*s, %d, %d},\n", length, name, length, name, threads, n);
+		fprintf(file, "{\"%.*s\", k_%.*s, %d, %d},\n", length, name, length, name,
+			threads, n);
 	}
 	fprintf(file, "{0}};\n");
 }
@@ -187,7 +188,8 @@ build(const char *object, const char *source, char *log, size_t n)
 	snprintf(made, sizeof(made), "%.900s.%d.tmp", object, (int)getpid());
 	snprintf(error, sizeof(error), "%.900s.%d.log", object, (int)getpid());
 	snprintf(command, sizeof(command),
-		"%s -std=gnu11 -O2 -w -g0 -ffp-contract=off -fPIC -shared %s -o %.900s %.900s >%.900s 2>&1",
+		"%s -std=gnu11 -O2 -w -g0 -ffp-contract=off -fPIC -shared %s -o %.900s %.900s "
+		">%.900s 2>&1",
 		PAWL_MOCK_CC, PAWL_MOCK_CPPFLAGS, made, text, error);
 	ok = write_source(text, source) && system(command) == 0 && !rename(made, object);
 	what = ok ? NULL : read_file(error, &n_error);
@@ -226,7 +228,8 @@ nvrtcCompileProgram(nvrtcProgram program, int n_options, const char *const *opti
 	for (i = 0; i < n_options; i++) {
 		if (strstr(options[i], "-arch") && !is_known(options[i])) {
 			snprintf(program->log, sizeof(program->log),
-				"nvrtc: error: invalid value for --gpu-architecture (%s)", options[i]);
+				"nvrtc: error: invalid value for --gpu-architecture (%s)",
+				options[i]);
 			return ERROR_INVALID_OPTION;
 		}
 	}

@@ -65,7 +65,7 @@ void pawl_mock_memory_make(struct pawl_mock_object *object, size_t n);
 void pawl_mock_memory_open(const struct pawl_mock_object *object, bool is_open);
 void pawl_mock_memory_end(struct pawl_mock_object *object);
 
-/* A library of the shared object at image, of the name of *fd, which stays open; NULL: it is none. */
+/* A library of the shared object at image, known by *fd, which stays open; NULL: it is none. */
 void *pawl_mock_image_open(const void *image, int *fd);
 
 void *pawl_mock_function_new(

@@ -1,6 +1,6 @@
 /*
- * Target cuda on the mock of tests/cuda/mock.h: what its tests share.  Each test is a process, which
- * begins with a driver that nothing was asked of.  Everything asserts that it works.
+ * Target cuda on the mock of tests/cuda/mock.h: what its tests share.  Each test is a process,
+ * which begins with a driver that nothing was asked of.  Everything asserts that it works.
  */
 #ifndef PAWL_TESTS_CUDA_MOCK_USE_H
 #define PAWL_TESTS_CUDA_MOCK_USE_H

@@ -33,8 +33,8 @@ pawl_mock_memory_make(struct pawl_mock_object *object, size_t n)
 	size_t whole = (n + PAGE - 1) / PAGE * PAGE;
 
 	if (!arena) {
-		arena = mmap(NULL, ARENA, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-			0);
+		arena = mmap(
+			NULL, ARENA, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (arena == MAP_FAILED)
 			abort();
 	}
@@ -231,8 +231,8 @@ run_kernel(const struct pawl_mock_work *work)
 	}
 	for (int i = 0; i < kernel->n_args; i++)
 		if (!pawl_mock_has(args[i], 1)) {
-			pawl_mock_mistake(
-				"kernel %s: argument %d is no memory of the device", kernel->name, i);
+			pawl_mock_mistake("kernel %s: argument %d is no memory of the device",
+				kernel->name, i);
 			return PAWL_CUDA_ERROR_ILLEGAL_ADDRESS;
 		}
 	pawl_mock.kernels_run++;

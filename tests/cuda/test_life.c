@@ -1,7 +1,7 @@
 /*
- * The life of captured runs: what they point at changes, ends, or was never there; calls of the driver
- * fail.  Whatever happens, a step has the right logits or a typed error, the length says which, and
- * nothing is left behind or given back twice (the mock counts).
+ * The life of captured runs: what they point at changes, ends, or was never there; calls of the
+ * driver fail.  Whatever happens, a step has the right logits or a typed error, the length says
+ * which, and nothing is left behind or given back twice (the mock counts).
  */
 #include <math.h>
 #include <stdlib.h>

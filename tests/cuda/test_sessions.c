@@ -1,7 +1,8 @@
 /*
- * Sessions on the mock beside those on the CPU: 32 greedy tokens of each family and each way to keep
- * state.  The tokens are the same; logits differ by TOLERANCE of the largest at most.  Once a session
- * is warm a token is one upload, one launch of its graph, no allocation and no kernel compiled.
+ * Sessions on the mock beside those on the CPU: 32 greedy tokens of each family and each way to
+ * keep state.  The tokens are the same; logits differ by TOLERANCE of the largest at most.  Once a
+ * session is warm a token is one upload, one launch of its graph, no allocation and no kernel
+ * compiled.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@
 #define PAWL_CUDA_BESIDE "ref"
 #endif
 
-/* Sums have another order here and there, so that what is stored as f16 may be rounded to the other side. */
+/* Some sums have another order, so that what is stored as f16 may be rounded to the other side. */
 static const double TOLERANCE = 2e-4;
 
 enum { N_TOKENS = 32, N_SEQUENCES = 3, CAPACITY = 64, BLOCK = 16, MOST_VOCAB = 512 };

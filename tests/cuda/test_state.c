@@ -1,6 +1,6 @@
 /*
- * The comparisons of tests/same_bits.h on the mock: whatever keeps a model's state on the device, and
- * wherever it went meanwhile, gives the logits of a contiguous cache there, bit for bit.
+ * The comparisons of tests/same_bits.h on the mock: whatever keeps a model's state on the device,
+ * and wherever it went meanwhile, gives the logits of a contiguous cache there, bit for bit.
  */
 #include "models/model.h"
 #include "tests/cuda/mock_use.h"
@@ -22,7 +22,6 @@ static const struct part {
 	{LLAMA, pawl_same_guessed},
 	{LLAMA, pawl_same_ragged},
 	{LLAMA, pawl_same_evicted},
-	{LLAMA, pawl_same_replanned},
 	{GEMMA, pawl_same_ring},
 	{GEMMA, pawl_same_restored},
 	{GEMMA, pawl_same_ragged},
