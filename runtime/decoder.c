@@ -58,6 +58,7 @@ pawl_decoder_new(const struct pawl_model_source *source, struct pawl_device *dev
 		.replan = options->replan,
 		.no_reuse = options->no_reuse,
 		.plans = options->plans,
+		.hooks = options->hooks,
 		.built = options->built,
 		.arg = options->arg,
 	};

@@ -39,6 +39,7 @@ struct pawl_decoder_options {
 	bool replan;                   /* optimize anew for every run; for comparison */
 	bool no_reuse;                 /* every temporary gets memory of its own */
 	struct pawl_plan_cache *plans; /* shared with other decoders, or NULL; must outlive this */
+	const struct pawl_run_hooks *hooks; /* copied; NULL: none */
 	/* NULL, or called with each plan that was built. */
 	void (*built)(void *arg, const struct pawl_plan *plan);
 	void *arg;

@@ -39,7 +39,9 @@ pawl_gate_wait(struct pawl_gate *gate, unsigned phase, int spins)
 			return;
 		pause_cpu();
 	}
-	/* Announced before the kernel compares the word, so that pawl_gate_open misses no sleeper. */
+	/*
+	 * Announced before the kernel compares the word, so that pawl_gate_open misses no sleeper.
+	 */
 	start = pawl_nanoseconds();
 	atomic_fetch_add(&gate->n_asleep, 1);
 	while (atomic_load(&gate->phase) == phase)

@@ -1,6 +1,6 @@
 /*
- * Threads that wait for each other: by spinning for some microseconds, then asleep on a futex, so that
- * nothing burns between tokens.
+ * Threads that wait for each other: by spinning for some microseconds, then asleep on a futex, so
+ * that nothing burns between tokens.
  */
 #ifndef PAWL_RUNTIME_GATE_H
 #define PAWL_RUNTIME_GATE_H

@@ -12,7 +12,9 @@ struct entry {
 
 struct pawl_inference_context {
 	struct pawl_device *device;
-	struct pawl_pool *pool;
+	struct pawl_run_hooks hooks;
+	struct pawl_pool *pool; /* or */
+	struct pawl_lent_team *lent;
 	struct pawl_counters counters;
 	struct entry *entries;
 	int32_t n, cap;
@@ -23,12 +25,24 @@ enum pawl_status
 pawl_inference_context_new(struct pawl_device *device, int n_threads,
 	struct pawl_inference_context **out, struct pawl_error *err)
 {
+	return pawl_inference_context_new_with(
+		device, n_threads, &(struct pawl_run_hooks){.is_stopped = NULL}, out, err);
+}
+
+enum pawl_status
+pawl_inference_context_new_with(struct pawl_device *device, int n_threads,
+	const struct pawl_run_hooks *hooks, struct pawl_inference_context **out,
+	struct pawl_error *err)
+{
 	struct pawl_inference_context *context = pawl_memory_zalloc(1, sizeof(*context));
 	enum pawl_status status;
 
 	if (!context)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a context");
-	status = pawl_pool_new(n_threads, &context->pool, err);
+	context->hooks = *hooks;
+	status = hooks->threads.run
+			 ? pawl_lent_team_new(&hooks->threads, n_threads, &context->lent, err)
+			 : pawl_pool_new(n_threads, &context->pool, err);
 	if (status) {
 		pawl_memory_free(context);
 		return status;
@@ -47,6 +61,7 @@ pawl_inference_context_free(struct pawl_inference_context *context)
 	pawl_inference_context_clear_persistent(context);
 	pawl_memory_free(context->entries);
 	pawl_pool_free(context->pool);
+	pawl_lent_team_free(context->lent);
 	pawl_device_unref(context->device);
 	pawl_memory_free(context);
 }
@@ -60,13 +75,19 @@ pawl_inference_context_device(const struct pawl_inference_context *context)
 uint64_t
 pawl_inference_context_step_backs(const struct pawl_inference_context *context)
 {
-	return pawl_pool_step_backs(context->pool);
+	return context->pool ? pawl_pool_step_backs(context->pool) : 0;
 }
 
 struct pawl_team *
 pawl_inference_context_team(const struct pawl_inference_context *context)
 {
-	return pawl_pool_team(context->pool);
+	return context->pool ? pawl_pool_team(context->pool) : pawl_lent_team_team(context->lent);
+}
+
+const struct pawl_run_hooks *
+pawl_inference_context_hooks(const struct pawl_inference_context *context)
+{
+	return &context->hooks;
 }
 
 struct pawl_counters *

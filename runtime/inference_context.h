@@ -8,6 +8,7 @@
 #define PAWL_RUNTIME_INFERENCE_CONTEXT_H
 
 #include "runtime/bindings.h"
+#include "runtime/lent_team.h"
 #include "runtime/pool.h"
 
 struct pawl_decode_session;
@@ -16,6 +17,18 @@ struct pawl_inference_context;
 /* References device; n_threads as in pawl_pool_new. */
 enum pawl_status pawl_inference_context_new(struct pawl_device *device, int n_threads,
 	struct pawl_inference_context **out, struct pawl_error *err);
+/* What a host lends to runs. */
+struct pawl_run_hooks {
+	struct pawl_parallel_for threads; /* run NULL: the context has threads of its own */
+	bool (*is_stopped)(void *arg);    /* of struct pawl_run, or NULL */
+	void *stop_arg;
+};
+/* The same on what a host lends; hooks are copied.  PAWL_ENVIRONMENT as pawl_lent_team_new. */
+enum pawl_status pawl_inference_context_new_with(struct pawl_device *device, int n_threads,
+	const struct pawl_run_hooks *hooks, struct pawl_inference_context **out,
+	struct pawl_error *err);
+const struct pawl_run_hooks *pawl_inference_context_hooks(
+	const struct pawl_inference_context *context);
 /* Frees the decode session too.  NULL is allowed. */
 void pawl_inference_context_free(struct pawl_inference_context *context);
 

@@ -13,7 +13,8 @@ check(const struct pawl_kv_form *form, struct pawl_storage *const *storages, str
 
 		if (!storages[i] || !pawl_type_equal(&storages[i]->type, &type))
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT, "layer %d slot %d %s", layer,
-				which, storages[i] ? "has another type than its cache" : "is missing");
+				which,
+				storages[i] ? "has another type than its cache" : "is missing");
 		if (!pawl_location_equal(storages[i]->location, storages[0]->location))
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 				"layer %d slot %d is not where the first is", layer, which);

@@ -5,11 +5,11 @@
 #include "runtime/latent_kv_cache.h"
 
 /*
- * A cache of that shape on storages [n_layers][which], of which it takes references; empty, whatever
- * they hold.  It is located where they are and differs in nothing else from one that made its own;
- * growing or owning it moves it to memory of the runtime.  PAWL_INVALID_ARGUMENT, naming layer and
- * slot, for one that is missing, has another type than the shape says, is elsewhere than the first,
- * or shares memory with another; and what the constructors of the shapes refuse.
+ * A cache of that shape on storages [n_layers][which], of which it takes references; empty,
+ * whatever they hold.  It is located where they are and differs in nothing else from one that made
+ * its own; growing or owning it moves it to memory of the runtime.  PAWL_INVALID_ARGUMENT, naming
+ * layer and slot, for one that is missing, has another type than the shape says, is elsewhere than
+ * the first, or shares memory with another; and what the constructors of the shapes refuse.
  */
 enum pawl_status pawl_kv_cache_over(const struct pawl_kv_shape *shape,
 	struct pawl_storage *const *storages, struct pawl_kv_cache **out, struct pawl_error *err);

@@ -10,7 +10,7 @@
 #define PATIENCE_NS INT64_C(2000000000)
 
 struct pawl_lent_team {
-	struct pawl_team team; /* first: a team is its owner */
+	struct pawl_team team;   /* first: a team is its owner */
 	struct pawl_block block; /* its own */
 	struct pawl_parallel_for lent;
 	struct pawl_meeting meeting;
@@ -44,8 +44,7 @@ run(struct pawl_team *team, void (*fn)(void *arg, int thread, int n_threads), vo
 	lent->fn = fn;
 	lent->arg = arg;
 	lent->n_active = team->n_threads;
-	if (team->n_threads > 1 &&
-		!lent->lent.run(lent->lent.user, lent->n_active, part, lent))
+	if (team->n_threads > 1 && !lent->lent.run(lent->lent.user, lent->n_active, part, lent))
 		return;
 	lent->n_active = 1;
 	fn(arg, 0, 1);

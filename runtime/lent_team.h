@@ -19,8 +19,8 @@ struct pawl_parallel_for {
 struct pawl_lent_team;
 
 /*
- * n_threads is 1 .. PAWL_MAX_THREADS.  Tries it first: PAWL_ENVIRONMENT when it refuses, or when the
- * parts have not all begun after some seconds.
+ * n_threads is 1 .. PAWL_MAX_THREADS.  Tries it first: PAWL_ENVIRONMENT when it refuses, or when
+ * the parts have not all begun after some seconds.
  */
 enum pawl_status pawl_lent_team_new(const struct pawl_parallel_for *lent, int n_threads,
 	struct pawl_lent_team **out, struct pawl_error *err);

@@ -30,7 +30,9 @@ struct pawl_block {
 
 /* Somebody else's memory for blocks.  Both functions are called from any thread. */
 struct pawl_block_source {
-	/* At least n_bytes, a multiple of alignment, which is a power of two; NULL: there is none. */
+	/*
+	 * At least n_bytes, a multiple of alignment, which is a power of two; NULL: there is none.
+	 */
 	void *(*alloc)(void *user, size_t n_bytes, size_t alignment);
 	void (*free)(void *user, void *bytes, size_t n_bytes);
 	void *user;
@@ -44,10 +46,10 @@ struct pawl_block_source {
 const struct pawl_block_source *pawl_memory_use(const struct pawl_block_source *source);
 
 /*
- * Blocks that live about as long, such as the weights of a model, side by side in chunks that ask for
- * huge pages: matrices of less than a huge page would otherwise be read through small ones.  A chunk
- * is unmapped when its region and all of its blocks are released, in any order.  A region belongs to one
- * thread at a time, its blocks to any.
+ * Blocks that live about as long, such as the weights of a model, side by side in chunks that ask
+ * for huge pages: matrices of less than a huge page would otherwise be read through small ones.  A
+ * chunk is unmapped when its region and all of its blocks are released, in any order.  A region
+ * belongs to one thread at a time, its blocks to any.
  */
 enum { PAWL_REGION_FROM = 1 << 20 }; /* bytes for which one is worth its 2 MiB */
 
@@ -63,7 +65,9 @@ enum pawl_status pawl_block_init_in(struct pawl_region *region, struct pawl_bloc
 void pawl_block_release(struct pawl_block *block);
 void pawl_region_release(struct pawl_region *region);
 
-/* Bytes of all blocks there are, as asked for; a mapped one or a region may take up to 2 MiB more. */
+/*
+ * Bytes of all blocks there are, as asked for; a mapped one or a region may take up to 2 MiB more.
+ */
 int64_t pawl_memory_block_bytes(void);
 
 /* Allocations of this process so far. */

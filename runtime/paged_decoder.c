@@ -70,6 +70,7 @@ pawl_paged_decoder_new(const struct pawl_model_source *source, struct pawl_devic
 		.block_size = options->block_size,
 		.max_blocks = options->max_blocks,
 		.plans = options->plans,
+		.hooks = options->hooks,
 		.built = options->built,
 		.arg = options->arg,
 	};

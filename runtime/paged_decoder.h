@@ -39,6 +39,7 @@ struct pawl_paged_options {
 	int64_t prefill_chunk; /* 0: PAWL_PREFILL_CHUNK */
 	enum pawl_paged_policy policy;
 	struct pawl_plan_cache *plans; /* shared with other decoders, or NULL; must outlive this */
+	const struct pawl_run_hooks *hooks; /* copied; NULL: none */
 	/* NULL, or called with each plan that was built. */
 	void (*built)(void *arg, const struct pawl_plan *plan);
 	void *arg;

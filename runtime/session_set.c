@@ -14,6 +14,7 @@ pawl_session_set_init(struct pawl_session_set *set, const struct pawl_model_sour
 	struct pawl_device *device, const struct pawl_session_options *options,
 	struct pawl_error *err)
 {
+	const struct pawl_run_hooks none = {.is_stopped = NULL};
 	int n_threads = options->n_threads;
 	enum pawl_status status = pawl_check_option(
 		"precision", options->precision, 0, PAWL_N_PRECISIONS - 1, err);
@@ -33,8 +34,10 @@ pawl_session_set_init(struct pawl_session_set *set, const struct pawl_model_sour
 	else
 		status = pawl_default_threads(
 			set->threads, sizeof(set->threads), &n_threads, err);
+	set->options.hooks = NULL;
 	return status ? status
-		      : pawl_inference_context_new(device, n_threads, &set->context, err);
+		      : pawl_inference_context_new_with(device, n_threads,
+				options->hooks ? options->hooks : &none, &set->context, err);
 }
 
 static void
@@ -263,6 +266,7 @@ build_session(struct pawl_session_set *set, struct pawl_kv_cache *cache,
 	struct pawl_held_session *held, const struct pawl_plan_key *key,
 	enum pawl_rebuild_reason reason, struct pawl_error *err)
 {
+	const struct pawl_run_hooks *hooks = pawl_inference_context_hooks(set->context);
 	struct pawl_plan *plan;
 	enum pawl_status status = make_plan(set, held, key, reason, &plan, err);
 
@@ -273,6 +277,9 @@ build_session(struct pawl_session_set *set, struct pawl_kv_cache *cache,
 	status = pawl_decode_session_new(plan, set->source.weights, cache,
 		pawl_inference_context_team(set->context), &held->session, err);
 	if (!status)
+		pawl_bindings_set_stop(pawl_decode_session_bindings(held->session),
+			hooks->is_stopped, hooks->stop_arg);
+	if (!status)
 		status = pawl_token_buffers_init(&held->buffers, held->session, err);
 	if (!status && ((held->buffers.rope_width && !set->source.rope) ||
 			       (held->buffers.window_rope_width && !set->source.window_rope)))
@@ -280,6 +287,11 @@ build_session(struct pawl_session_set *set, struct pawl_kv_cache *cache,
 			"the graph has rope tables, the model source none");
 	if (status)
 		drop_session(held);
+	/* Another one may be built next time. */
+	if (status == PAWL_INVALID_GRAPH) {
+		pawl_plan_unref(held->plan);
+		held->plan = NULL;
+	}
 	return status;
 }
 

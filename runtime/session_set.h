@@ -38,6 +38,7 @@ struct pawl_session_options {
 	bool no_reuse;                 /* every temporary gets memory of its own */
 	int64_t block_size, max_blocks; /* of steps with n_sequences > 0 */
 	struct pawl_plan_cache *plans; /* shared with others, or NULL; must outlive the set */
+	const struct pawl_run_hooks *hooks; /* copied; NULL: none */
 	/* NULL, or called with each plan that was built. */
 	void (*built)(void *arg, const struct pawl_plan *plan);
 	void *arg;
