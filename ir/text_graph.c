@@ -41,10 +41,16 @@ pawl_text_graph_free(struct pawl_text_graph *text)
 	free(text);
 }
 
-/* A line in error defines its name, without a node: the last entry made, which nothing lies behind. */
+/*
+ * What a statement in error has left: a name without a node, which is the last entry made, so that
+ * none lies behind it; a symbol or an output before something else that is wrong.
+ */
 static void
-forget(struct pawl_parser *p)
+forget(struct pawl_parser *p, int32_t n_symbols, int32_t n_outputs)
 {
+	p->graph->n_symbols = n_symbols;
+	while (p->graph->n_outputs > n_outputs)
+		p->graph->outputs[--p->graph->n_outputs]->n_outputs--;
 	for (size_t i = 0; i < p->cap_names; i++) {
 		if (!p->names[i].name || p->names[i].node)
 			continue;
@@ -66,6 +72,7 @@ pawl_text_graph_add(struct pawl_text_graph *text, const char *where, const char 
 	struct pawl_parser *p = &text->parser;
 	/* Names of values point into it. */
 	char *kept = pawl_arena_strdup(&p->graph->arena, statement);
+	int32_t n_symbols = p->graph->n_symbols, n_outputs = p->graph->n_outputs;
 	enum pawl_status status = PAWL_OK;
 
 	if (!kept)
@@ -78,7 +85,7 @@ pawl_text_graph_add(struct pawl_text_graph *text, const char *where, const char 
 	if (p->first.status)
 		status = pawl_fail(err, p->first.status, "%s", p->first.text);
 	if (status)
-		forget(p);
+		forget(p, n_symbols, n_outputs);
 	return status;
 }
 
@@ -88,9 +95,18 @@ pawl_text_graph_graph(const struct pawl_text_graph *text)
 	return text->parser.graph;
 }
 
+struct pawl_graph *
+pawl_text_graph_take(struct pawl_text_graph *text)
+{
+	struct pawl_graph *graph = text->parser.graph;
+
+	text->parser.graph = NULL;
+	pawl_text_graph_free(text);
+	return graph;
+}
+
 enum pawl_status
-pawl_parse_type(
-	const char *where, const char *type, struct pawl_type *out, struct pawl_error *err)
+pawl_parse_type(const char *where, const char *type, struct pawl_type *out, struct pawl_error *err)
 {
 	struct pawl_text_graph *text;
 	char statement[256];

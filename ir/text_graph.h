@@ -1,6 +1,6 @@
 /*
- * A graph that is made statement by statement: each is what a line of the text form is, and is checked
- * when it comes.  Belongs to one thread at a time.
+ * A graph that is made statement by statement: each is what a line of the text form is, and is
+ * checked when it comes.  Belongs to one thread at a time.
  */
 #ifndef PAWL_IR_TEXT_GRAPH_H
 #define PAWL_IR_TEXT_GRAPH_H
@@ -24,6 +24,8 @@ enum pawl_status pawl_text_graph_add(struct pawl_text_graph *text, const char *w
 
 /* As far as it is made; not verified as a whole. */
 const struct pawl_graph *pawl_text_graph_graph(const struct pawl_text_graph *text);
+/* The same, the caller's from now on; frees the rest. */
+struct pawl_graph *pawl_text_graph_take(struct pawl_text_graph *text);
 
 /* "f32[32, 64]" without symbols; where names it in messages. */
 enum pawl_status pawl_parse_type(
