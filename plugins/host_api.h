@@ -19,7 +19,10 @@ enum pawl_host_kind {
 	PAWL_HOST_PLAN = 0x70636e05,
 	PAWL_HOST_WEIGHTS = 0x70636e07,
 	PAWL_HOST_CACHE = 0x70636e09,
-	PAWL_HOST_SESSION = 0x70636e0b
+	PAWL_HOST_SESSION = 0x70636e0b,
+	PAWL_HOST_MODEL = 0x70636e0d,
+	PAWL_HOST_DECODER = 0x70636e0f,
+	PAWL_HOST_POOL = 0x70636e11
 };
 
 /* First member of whatever a handle points to. */
@@ -97,18 +100,24 @@ bool pawl_host_is(const void *handle, enum pawl_host_kind kind);
 void *pawl_host_object_new(
 	enum pawl_host_kind kind, struct pawl_host_context *context, size_t n);
 void pawl_host_retain(void *handle);
-/* True when it was the last reference: the caller frees what the object has, then pawl_host_object_free. */
+/*
+ * True when it was the last reference: the caller frees what the object has, then
+ * pawl_host_object_free.
+ */
 bool pawl_host_drop(void *handle, enum pawl_host_kind kind);
 void pawl_host_object_free(void *handle);
 
 /*
- * Structs that cross the border start with their size; `first` is that of version 1.  False when the
- * size is below it, no multiple of 8, or absurd.
+ * Structs that cross the border start with their size; `first` is that of version 1.  False when
+ * the size is below it, no multiple of 8, or absurd.
  */
 bool pawl_host_read(void *known, size_t n_known, size_t first, const void *given);
 bool pawl_host_write(void *given, size_t first, const void *known, size_t n_known);
 
-/* The calling thread takes memory from the services of the context until it leaves with what enter gave. */
+/*
+ * The calling thread takes memory from the services of the context until it leaves with what enter
+ * gave.
+ */
 const struct pawl_block_source *pawl_host_enter(const struct pawl_host_context *context);
 void pawl_host_leave(const struct pawl_block_source *before);
 /* Whether the host asks to give up. */
@@ -123,6 +132,19 @@ enum pawl_status pawl_host_cache_own(struct pawl_host_cache *cache, struct pawl_
 enum pawl_status pawl_host_cache_before_run(
 	struct pawl_host_cache *cache, int64_t n, struct pawl_error *err);
 void pawl_host_cache_advance(struct pawl_host_cache *cache, int64_t n);
+
+/* A host's sink of a call of that name as one of snapshots. */
+struct pawl_host_to_sink {
+	pawl_sink *sink;
+	void *user;
+	const char *call;
+};
+enum pawl_status pawl_host_write_to_sink(
+	void *to, const void *bytes, size_t n, struct pawl_error *err);
+struct pawl_kv_snapshot;
+/* Up to max_tokens of a snapshot's; any pointer to put them may be NULL. */
+void pawl_host_give_tokens(const struct pawl_kv_snapshot *snapshot, uint32_t *tokens,
+	int64_t max_tokens, int64_t *n_tokens);
 
 /* The entries of struct pawl_api, see there. */
 struct pawl_host_status *pawl_host_context_create(const struct pawl_services *services,
@@ -205,5 +227,50 @@ struct pawl_host_status *pawl_host_session_set_symbol(
 struct pawl_host_status *pawl_host_session_run(struct pawl_host_session *session, int64_t n_new);
 struct pawl_host_status *pawl_host_session_output(const struct pawl_host_session *session,
 	int64_t i, const void **bytes, size_t *n_bytes);
+struct pawl_host_status *pawl_host_graph_add_text(struct pawl_host_graph *graph, const char *text,
+	size_t n);
+struct pawl_host_status *pawl_host_model_create(struct pawl_host_context *context,
+	struct pawl_host_weights *weights, const struct pawl_model_options *options,
+	struct pawl_host_model **out);
+void pawl_host_model_release(struct pawl_host_model *model);
+struct pawl_host_status *pawl_host_decoder_create(struct pawl_host_model *model,
+	const struct pawl_decoder_settings *settings, struct pawl_host_decoder **out);
+void pawl_host_decoder_release(struct pawl_host_decoder *decoder);
+struct pawl_host_status *pawl_host_decoder_append(struct pawl_host_decoder *decoder,
+	const uint32_t *tokens, int64_t n, const float **logits);
+struct pawl_host_status *pawl_host_decoder_verify(struct pawl_host_decoder *decoder,
+	const uint32_t *tokens, int64_t n, int64_t rows, const float **logits);
+int64_t pawl_host_decoder_len(const struct pawl_host_decoder *decoder);
+int64_t pawl_host_decoder_capacity(const struct pawl_host_decoder *decoder);
+struct pawl_host_status *pawl_host_decoder_set_len(struct pawl_host_decoder *decoder, int64_t n,
+	int64_t *len);
+struct pawl_host_status *pawl_host_decoder_reserve(struct pawl_host_decoder *decoder, int64_t n);
+struct pawl_host_status *pawl_host_decoder_save(const struct pawl_host_decoder *decoder,
+	const uint32_t *tokens, int64_t n_tokens, pawl_sink *sink, void *user);
+struct pawl_host_status *pawl_host_decoder_restore(struct pawl_host_decoder *decoder,
+	const void *bytes, size_t n_bytes, uint32_t *tokens, int64_t max_tokens, int64_t *n_tokens);
+struct pawl_host_status *pawl_host_pool_create(struct pawl_host_model *model,
+	const struct pawl_pool_settings *settings, struct pawl_host_pool **out);
+void pawl_host_pool_release(struct pawl_host_pool *pool);
+struct pawl_host_status *pawl_host_pool_open(struct pawl_host_pool *pool, uint64_t *sequence);
+struct pawl_host_status *pawl_host_pool_close(struct pawl_host_pool *pool, uint64_t sequence);
+struct pawl_host_status *pawl_host_pool_fork(struct pawl_host_pool *pool, uint64_t sequence,
+	uint64_t *fork);
+int64_t pawl_host_pool_len(const struct pawl_host_pool *pool, uint64_t sequence);
+struct pawl_host_status *pawl_host_pool_set_len(struct pawl_host_pool *pool, uint64_t sequence,
+	int64_t n);
+int64_t pawl_host_pool_free_blocks(const struct pawl_host_pool *pool);
+struct pawl_host_status *pawl_host_pool_append(struct pawl_host_pool *pool, uint64_t sequence,
+	const uint32_t *tokens, int64_t n, const float **logits);
+struct pawl_host_status *pawl_host_pool_step(struct pawl_host_pool *pool, const uint64_t *sequences,
+	const uint32_t *tokens, int64_t n, const float **logits);
+struct pawl_host_status *pawl_host_pool_evict(struct pawl_host_pool *pool, uint64_t sequence,
+	uint64_t *handle, int64_t *n_freed);
+struct pawl_host_status *pawl_host_pool_restore(struct pawl_host_pool *pool, uint64_t handle);
+struct pawl_host_status *pawl_host_pool_keep_prefix(struct pawl_host_pool *pool, uint64_t sequence,
+	const uint32_t *tokens, int64_t n, uint64_t *prefix);
+struct pawl_host_status *pawl_host_pool_use_prefix(struct pawl_host_pool *pool, uint64_t sequence,
+	const uint32_t *tokens, int64_t n, int64_t *n_shared);
+struct pawl_host_status *pawl_host_pool_drop_prefix(struct pawl_host_pool *pool, uint64_t prefix);
 
 #endif

@@ -37,10 +37,9 @@ n_tensors(const struct pawl_host_geometry *geometry)
 static struct pawl_type
 type_of(const struct pawl_host_geometry *g, int32_t i)
 {
-	return g->kind == PAWL_GEOMETRY_KV
-		       ? pawl_kv_shape_type(
-				 &g->kv, i / g->n_which, (enum pawl_kv_slot)(i % g->n_which))
-		       : pawl_latent_shape_type(&g->latents, i % g->n_which);
+	return g->kind == PAWL_GEOMETRY_KV ? pawl_kv_shape_type(&g->kv, i / g->n_which,
+						     (enum pawl_kv_slot)(i % g->n_which))
+					   : pawl_latent_shape_type(&g->latents, i % g->n_which);
 }
 
 /* A storage on memory of the host for tensor i. */
@@ -58,14 +57,16 @@ borrow(const struct pawl_host_geometry *g, int32_t i, const struct pawl_cache_op
 	bytes = options->memory(options->user, name, (size_t)n_bytes);
 	if (!bytes)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY,
-			"cache_create: the host has no %lld bytes for %s", (long long)n_bytes, name);
+			"cache_create: the host has no %lld bytes for %s", (long long)n_bytes,
+			name);
 	atomic_fetch_add(&lender->n_storages, 1);
 	if ((uintptr_t)bytes % ALIGNMENT)
 		status = pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"cache_create: the memory of %s is not aligned to %d bytes", name, ALIGNMENT);
+			"cache_create: the memory of %s is not aligned to %d bytes", name,
+			ALIGNMENT);
 	else
-		status = pawl_storage_wrap(&type, PAWL_LOCATION_HOST, bytes, n_bytes, give_back,
-			lender, out, err);
+		status = pawl_storage_wrap(
+			&type, PAWL_LOCATION_HOST, bytes, n_bytes, give_back, lender, out, err);
 	if (status)
 		give_back(lender, bytes);
 	return status;
@@ -148,8 +149,8 @@ pawl_host_cache_create(struct pawl_host_plan *plan, const struct pawl_cache_opti
 		return pawl_host_refuse(
 			PAWL_INVALID_ARGUMENT, "cache_create: no plan or a pointer is NULL");
 	if (options && !pawl_host_read(&known, sizeof(known), CACHE_OPTIONS_1, options))
-		return pawl_host_refuse(PAWL_INVALID_ARGUMENT,
-			"cache_create: struct_size of the options is wrong");
+		return pawl_host_refuse(
+			PAWL_INVALID_ARGUMENT, "cache_create: struct_size of the options is wrong");
 	if (plan->geometry.kind == PAWL_GEOMETRY_NONE)
 		return pawl_host_refuse(
 			PAWL_UNSUPPORTED, "cache_create: %s", plan->geometry.why.text);
@@ -228,8 +229,7 @@ pawl_host_cache_len(const struct pawl_host_cache *cache)
 {
 	if (!pawl_host_is(cache, PAWL_HOST_CACHE))
 		return 0;
-	return cache->kv ? pawl_kv_cache_len(cache->kv)
-			 : pawl_latent_kv_cache_len(cache->latents);
+	return cache->kv ? pawl_kv_cache_len(cache->kv) : pawl_latent_kv_cache_len(cache->latents);
 }
 
 int64_t
@@ -280,8 +280,8 @@ pawl_host_cache_memory(
 		char here[PAWL_KV_NAME_BYTES];
 		struct pawl_storage *storage;
 
-		if (strcmp(name, pawl_host_kv_name(
-					 &cache->geometry, i / n_which, i % n_which, here)))
+		if (strcmp(name,
+			    pawl_host_kv_name(&cache->geometry, i / n_which, i % n_which, here)))
 			continue;
 		before = pawl_host_enter(cache->object.context);
 		status = pawl_host_cache_own(cache, &err);

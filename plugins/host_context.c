@@ -39,7 +39,8 @@ init(struct pawl_host_context *context, const struct pawl_context_options *optio
 
 	if (options->activation_bits != 0 && options->activation_bits != 16 &&
 		options->activation_bits != 8)
-		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "context_create: activations of %lld bits",
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"context_create: activations of %lld bits",
 			(long long)options->activation_bits);
 	if (options->n_threads < 0 || options->n_threads > PAWL_MAX_THREADS)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "context_create: %lld threads",
@@ -49,8 +50,7 @@ init(struct pawl_host_context *context, const struct pawl_context_options *optio
 			"context_create: alloc and free of the services come together");
 	context->memory =
 		(struct pawl_block_source){services->alloc, services->free, services->user};
-	context->precision =
-		options->activation_bits == 8 ? PAWL_PRECISION_A8 : PAWL_PRECISION_A16;
+	context->precision = options->activation_bits == 8 ? PAWL_PRECISION_A8 : PAWL_PRECISION_A16;
 	context->n_threads = (int)options->n_threads;
 	if (!context->n_threads)
 		status = pawl_default_threads(NULL, 0, &context->n_threads, err);
@@ -76,11 +76,11 @@ pawl_host_context_create(const struct pawl_services *services,
 	if (!out)
 		return pawl_host_refuse(PAWL_INVALID_ARGUMENT, "context_create: a pointer is NULL");
 	if (options && !pawl_host_read(&known, sizeof(known), CONTEXT_OPTIONS_1, options))
-		return pawl_host_refuse(
-			PAWL_INVALID_ARGUMENT, "context_create: struct_size of the options is wrong");
+		return pawl_host_refuse(PAWL_INVALID_ARGUMENT,
+			"context_create: struct_size of the options is wrong");
 	if (services && !pawl_host_read(&lent, sizeof(lent), SERVICES_1, services))
-		return pawl_host_refuse(
-			PAWL_INVALID_ARGUMENT, "context_create: struct_size of the services is wrong");
+		return pawl_host_refuse(PAWL_INVALID_ARGUMENT,
+			"context_create: struct_size of the services is wrong");
 	context = pawl_host_object_new(PAWL_HOST_CONTEXT, NULL, sizeof(*context));
 	if (!context)
 		return pawl_host_refuse(PAWL_OUT_OF_MEMORY, "no memory for a context");
@@ -178,7 +178,6 @@ pawl_host_context_describe(struct pawl_host_context *context, pawl_sink *sink, v
 		return pawl_host_status(status, &err);
 	stopped = sink(user, text, strlen(text));
 	free(text);
-	return stopped ? pawl_host_refuse(
-				 PAWL_ENVIRONMENT, "context_describe: the sink refused")
+	return stopped ? pawl_host_refuse(PAWL_ENVIRONMENT, "context_describe: the sink refused")
 		       : NULL;
 }

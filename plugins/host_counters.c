@@ -7,10 +7,9 @@ enum { COUNTER_1 = 24, NAME_BYTES = 48, N_PLAIN = 14 };
 
 _Static_assert(sizeof(struct pawl_counter) >= COUNTER_1, "structs only grow");
 
-static const char *const plain[N_PLAIN] = {
-	"plans.compiled", "plans.regrown", "kernels.compiled", "kernels.read", "runs", "runs.failed",
-	"run_ns", "positions", "bytes_bound", "handles", "cache.kept", "cache.rebound", "cache.stale",
-	"cache.refused"};
+static const char *const plain[N_PLAIN] = {"plans.compiled", "plans.regrown", "kernels.compiled",
+	"kernels.read", "runs", "runs.failed", "run_ns", "positions", "bytes_bound", "handles",
+	"cache.kept", "cache.rebound", "cache.stale", "cache.refused"};
 
 static char stale_names[PAWL_N_KEY_FIELDS][NAME_BYTES];
 static char refused_names[PAWL_N_REFUSALS][NAME_BYTES];

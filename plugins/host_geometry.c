@@ -74,7 +74,8 @@ check(const struct pawl_graph *graph, const struct pawl_host_geometry *g, struct
 
 		pawl_host_kv_name(g, layer, which, name);
 		if (!type)
-			return pawl_fail(why, PAWL_UNSUPPORTED, "the graph has no kv const %s", name);
+			return pawl_fail(
+				why, PAWL_UNSUPPORTED, "the graph has no kv const %s", name);
 		if (!pawl_type_equal(type, &wanted))
 			return pawl_fail(why, PAWL_UNSUPPORTED,
 				"kv const %s is not of the type of the others", name);
@@ -106,10 +107,9 @@ find_rings(const struct pawl_graph *graph, struct pawl_host_geometry *g, struct 
 	if (!shape->rings.positions)
 		return PAWL_OK;
 	shape->rings.window = find_window(graph);
-	return shape->rings.window
-		       ? PAWL_OK
-		       : pawl_fail(why, PAWL_UNSUPPORTED,
-				 "the graph has rings and no attention with a window");
+	return shape->rings.window ? PAWL_OK
+				   : pawl_fail(why, PAWL_UNSUPPORTED,
+					     "the graph has rings and no attention with a window");
 }
 
 static enum pawl_status
@@ -173,7 +173,8 @@ find(const struct pawl_graph *graph, struct pawl_host_geometry *g, struct pawl_e
 	g->n_layers = n / g->n_which;
 	if (n % g->n_which)
 		return pawl_fail(why, PAWL_UNSUPPORTED,
-			"the graph has %d kv consts, which are no layers of %d each", n, g->n_which);
+			"the graph has %d kv consts, which are no layers of %d each", n,
+			g->n_which);
 	status = g->kind == PAWL_GEOMETRY_KV ? find_kv(graph, g, why) : find_latents(graph, g, why);
 	return status ? status : check(graph, g, why);
 }

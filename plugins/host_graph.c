@@ -35,8 +35,8 @@ wrap(struct pawl_host_context *context, struct pawl_text_graph *text, struct paw
 }
 
 struct pawl_host_status *
-pawl_host_graph_from_text(struct pawl_host_context *context, const char *text, size_t n,
-	struct pawl_host_graph **out)
+pawl_host_graph_from_text(
+	struct pawl_host_context *context, const char *text, size_t n, struct pawl_host_graph **out)
 {
 	enum pawl_status status;
 	struct pawl_graph *graph;
@@ -96,8 +96,8 @@ pawl_host_graph_symbol(
 
 	if (status)
 		return status;
-	snprintf(text, sizeof(text), "sym $%s : %" PRId64 "..%" PRId64 " %% %" PRId64, name, min, max,
-		multiple);
+	snprintf(text, sizeof(text), "sym $%s : %" PRId64 "..%" PRId64 " %% %" PRId64, name, min,
+		max, multiple);
 	return add(graph, name, text);
 }
 
@@ -135,8 +135,8 @@ pawl_host_graph_add(struct pawl_host_graph *graph, const char *name, const char 
 			"graph_add: %s: no op, no type or %lld inputs", name, (long long)n_inputs);
 	if (!pawl_name_is_valid(op) || !is_one_statement(type) ||
 		(attrs && !is_one_statement(attrs)))
-		return pawl_host_refuse(
-			PAWL_INVALID_ARGUMENT, "graph_add: %s: op, type or attrs are not one", name);
+		return pawl_host_refuse(PAWL_INVALID_ARGUMENT,
+			"graph_add: %s: op, type or attrs are not one", name);
 	append(&s, "%", name);
 	append(&s, " = ", op);
 	for (int64_t i = 0; i < n_inputs; i++) {
@@ -151,6 +151,33 @@ pawl_host_graph_add(struct pawl_host_graph *graph, const char *name, const char 
 		return pawl_host_refuse(
 			PAWL_INVALID_ARGUMENT, "graph_add: %s: %zu bytes of text", name, s.n);
 	return add(graph, name, s.text);
+}
+
+struct pawl_host_status *
+pawl_host_graph_add_text(struct pawl_host_graph *graph, const char *text, size_t n)
+{
+	struct pawl_host_status *status = check_open(graph, "text", "graph_add_text");
+	int line = 1;
+
+	if (!status && !text)
+		status = pawl_host_refuse(PAWL_INVALID_ARGUMENT, "graph_add_text: no text");
+	for (size_t at = 0; at < n && !status; line++) {
+		const char *end = memchr(text + at, '\n', n - at);
+		size_t length = end ? (size_t)(end - (text + at)) : n - at, blank;
+		char statement[MAX_STATEMENT], where[24];
+
+		snprintf(where, sizeof(where), "line %d", line);
+		if (length >= sizeof(statement))
+			return pawl_host_refuse(PAWL_INVALID_ARGUMENT,
+				"graph_add_text: %s has %zu bytes", where, length);
+		memcpy(statement, text + at, length);
+		statement[length] = 0;
+		blank = strspn(statement, " \t\r");
+		if (statement[blank] && statement[blank] != ';')
+			status = add(graph, where, statement);
+		at += length + 1;
+	}
+	return status;
 }
 
 struct pawl_host_status *
@@ -198,7 +225,8 @@ pawl_host_graph_to_text(const struct pawl_host_graph *graph, pawl_sink *sink, vo
 	int stopped;
 
 	if (!pawl_host_is(graph, PAWL_HOST_GRAPH) || !sink)
-		return pawl_host_refuse(PAWL_INVALID_ARGUMENT, "graph_to_text: no graph or no sink");
+		return pawl_host_refuse(
+			PAWL_INVALID_ARGUMENT, "graph_to_text: no graph or no sink");
 	text = pawl_print(pawl_host_graph_graph(graph), NULL);
 	if (!text)
 		return pawl_host_refuse(PAWL_OUT_OF_MEMORY, "no memory for the text of a graph");

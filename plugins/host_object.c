@@ -111,6 +111,5 @@ pawl_host_is_aborted(void *arg)
 {
 	const struct pawl_host_context *context = arg;
 
-	return context->services.is_aborted &&
-	       context->services.is_aborted(context->services.user);
+	return context->services.is_aborted && context->services.is_aborted(context->services.user);
 }

@@ -22,7 +22,10 @@ plan_free(struct pawl_host_plan *plan)
 	pawl_host_object_free(plan);
 }
 
-/* Where the cache's tensors are in the plan.  A graph may have a kv const that nothing reads or writes. */
+/*
+ * Where the cache's tensors are in the plan.  A graph may have a kv const that nothing reads or
+ * writes.
+ */
 static enum pawl_status
 find_kv_slots(struct pawl_host_plan *plan, struct pawl_error *err)
 {
@@ -185,7 +188,8 @@ pawl_host_plan_to_json(const struct pawl_host_plan *plan, pawl_sink *sink, void 
 		return pawl_host_status(status, &err);
 	stopped = sink(user, text, strlen(text));
 	free(text);
-	return stopped ? pawl_host_refuse(PAWL_ENVIRONMENT, "plan_to_json: the sink refused") : NULL;
+	return stopped ? pawl_host_refuse(PAWL_ENVIRONMENT, "plan_to_json: the sink refused")
+		       : NULL;
 }
 
 static int64_t
@@ -221,8 +225,8 @@ pawl_host_plans_forecast(
 				(long long)i);
 		held[i] = plans[i]->plan;
 	}
-	status = pawl_forecast_memory(held, (int)n_plans, NULL,
-		plans[0]->object.context->n_threads, &forecast, &err);
+	status = pawl_forecast_memory(
+		held, (int)n_plans, NULL, plans[0]->object.context->n_threads, &forecast, &err);
 	if (status)
 		return pawl_host_status(status, &err);
 	needs = (struct pawl_memory_needs){

@@ -33,7 +33,8 @@ check_weights(const struct pawl_host_session *session, struct pawl_error *err)
 	for (int32_t i = 0; i < program->n_slots && !session->weights; i++)
 		if (program->slots[i].role == PAWL_SLOT_WEIGHT)
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-				"session_create: the plan has weight '%.64s', and no weights are given",
+				"session_create: the plan has weight '%.64s', and no weights are "
+				"given",
 				program->slots[i].name);
 	return PAWL_OK;
 }
@@ -118,8 +119,8 @@ pawl_host_session_release(struct pawl_host_session *session)
 
 /* NULL, or why the binding is none of that role. */
 static struct pawl_host_status *
-check_binding(const struct pawl_host_session *session, int64_t binding,
-	enum pawl_binding_role role, const char *call)
+check_binding(const struct pawl_host_session *session, int64_t binding, enum pawl_binding_role role,
+	const char *call)
 {
 	if (!pawl_host_is(session, PAWL_HOST_SESSION))
 		return pawl_host_refuse(PAWL_INVALID_ARGUMENT, "%s: no session", call);
@@ -196,7 +197,9 @@ is_baked(const struct pawl_host_session *session)
 	return true;
 }
 
-/* The first cache of a session: what the plan was made for stands for the storages it has none of. */
+/*
+ * The first cache of a session: what the plan was made for stands for the storages it has none of.
+ */
 static bool
 bind_first(struct pawl_host_session *session, const struct pawl_kv_rebind_source *source,
 	struct pawl_refusal *refusal)
@@ -266,18 +269,19 @@ use(struct pawl_host_session *session, struct pawl_host_cache *cache,
 		pawl_verdict_text(&verdict, why, n_why);
 		return;
 	}
-	is_moved = is_baked(session) ? pawl_kv_rebind(session->bindings, &session->kv, &source,
-					       &refusal)
-				     : bind_first(session, &source, &refusal);
+	is_moved = is_baked(session)
+			   ? pawl_kv_rebind(session->bindings, &session->kv, &source, &refusal)
+			   : bind_first(session, &source, &refusal);
 	report->verdict = is_moved ? PAWL_CACHE_REBOUND : PAWL_CACHE_REFUSED;
 	if (is_moved)
 		return;
 	report->reason = pawl_refusal_name(refusal.kind);
 	if (refusal.layer >= 0)
-		report->name = session->plan->plan->program
-				       ->slots[session->kv.slots[refusal.layer * session->kv.n_which +
-					       refusal.which]]
-				       .name;
+		report->name =
+			session->plan->plan->program
+				->slots[session->kv.slots[refusal.layer * session->kv.n_which +
+							  refusal.which]]
+				.name;
 	atomic_fetch_add(&counts->refused[refusal.kind], 1);
 	pawl_refusal_text(&refusal, why, n_why);
 }
@@ -325,8 +329,8 @@ pawl_host_session_use_cache(struct pawl_host_session *session, struct pawl_host_
 }
 
 struct pawl_host_status *
-pawl_host_session_set(struct pawl_host_session *session, int64_t binding, const void *bytes,
-	size_t n_bytes)
+pawl_host_session_set(
+	struct pawl_host_session *session, int64_t binding, const void *bytes, size_t n_bytes)
 {
 	struct pawl_host_status *failed =
 		check_binding(session, binding, PAWL_BINDING_DATA, "session_set");
@@ -385,7 +389,8 @@ run(struct pawl_host_session *session, int64_t n_new, struct pawl_counters *coun
 		source = pawl_host_cache_source(session->cache);
 		if (source.alloc_id(source.ctx).value != session->kv.alloc_id.value)
 			return pawl_fail(err, PAWL_STALE,
-				"session_run: the cache has other memory than when the session moved to it");
+				"session_run: the cache has other memory than when the session "
+				"moved to it");
 		if (n_new)
 			status = pawl_host_cache_before_run(session->cache, n_new, err);
 	}

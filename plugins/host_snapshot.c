@@ -4,18 +4,13 @@
 #include "plugins/host_cache.h"
 #include "runtime/kv_snapshot.h"
 
-struct to_host {
-	pawl_sink *sink;
-	void *user;
-};
-
-static enum pawl_status
-write_to_host(void *ctx, const void *bytes, size_t n, struct pawl_error *err)
+enum pawl_status
+pawl_host_write_to_sink(void *ctx, const void *bytes, size_t n, struct pawl_error *err)
 {
-	const struct to_host *to = ctx;
+	const struct pawl_host_to_sink *to = ctx;
 
 	return to->sink(to->user, bytes, n)
-		       ? pawl_fail(err, PAWL_ENVIRONMENT, "cache_save: the sink refused")
+		       ? pawl_fail(err, PAWL_ENVIRONMENT, "%s: the sink refused", to->call)
 		       : PAWL_OK;
 }
 
@@ -23,15 +18,14 @@ struct pawl_host_status *
 pawl_host_cache_save(const struct pawl_host_cache *cache, uint64_t model, const uint32_t *tokens,
 	int64_t n_tokens, pawl_sink *sink, void *user)
 {
-	struct to_host to = {sink, user};
-	const struct pawl_kv_snapshot_sink write = {write_to_host, &to};
+	struct pawl_host_to_sink to = {sink, user, "cache_save"};
+	const struct pawl_kv_snapshot_sink write = {pawl_host_write_to_sink, &to};
 	const struct pawl_block_source *before;
 	struct pawl_kv_identity identity;
 	enum pawl_status status;
 	struct pawl_error err;
 
-	if (!pawl_host_is(cache, PAWL_HOST_CACHE) || !sink || n_tokens < 0 ||
-		(n_tokens && !tokens))
+	if (!pawl_host_is(cache, PAWL_HOST_CACHE) || !sink || n_tokens < 0 || (n_tokens && !tokens))
 		return pawl_host_refuse(
 			PAWL_INVALID_ARGUMENT, "cache_save: no cache, no tokens or no sink");
 	identity = (struct pawl_kv_identity){model, cache->object.context->precision};
@@ -44,8 +38,8 @@ pawl_host_cache_save(const struct pawl_host_cache *cache, uint64_t model, const 
 	return pawl_host_status(status, &err);
 }
 
-static void
-give_tokens(const struct pawl_kv_snapshot *snapshot, uint32_t *tokens, int64_t max_tokens,
+void
+pawl_host_give_tokens(const struct pawl_kv_snapshot *snapshot, uint32_t *tokens, int64_t max_tokens,
 	int64_t *n_tokens)
 {
 	int64_t n;
@@ -74,12 +68,11 @@ pawl_host_cache_restore(struct pawl_host_cache *cache, uint64_t model, const voi
 	before = pawl_host_enter(cache->object.context);
 	status = pawl_kv_snapshot_from_bytes(bytes, (int64_t)n_bytes, &snapshot, &err);
 	if (!status)
-		status = cache->kv ? pawl_kv_snapshot_restore(
-					     snapshot, &identity, cache->kv, &err)
+		status = cache->kv ? pawl_kv_snapshot_restore(snapshot, &identity, cache->kv, &err)
 				   : pawl_latent_snapshot_restore(
 					     snapshot, &identity, cache->latents, &err);
 	if (!status)
-		give_tokens(snapshot, tokens, max_tokens, n_tokens);
+		pawl_host_give_tokens(snapshot, tokens, max_tokens, n_tokens);
 	pawl_kv_snapshot_free(snapshot);
 	pawl_host_leave(before);
 	return pawl_host_status(status, &err);

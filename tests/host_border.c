@@ -1,13 +1,13 @@
 /*
- * A host that watches its border: what would print, exit, abort or raise a signal from inside the plugin is
- * trapped, since modules find these functions here first; standard output and error are files that must
- * stay empty.  With that it loads, runs and unloads the plugin again and again, and makes it fail in
- * every way a host can.
+ * A host that watches its border: what would print, exit, abort or raise a signal from inside the
+ * plugin is trapped, since modules find these functions here first; standard output and error are
+ * files that must stay empty.  With that it loads, runs and unloads the plugin again and again, and
+ * makes it fail in every way a host can.
  *
  *	host-border PATH/pawl_plugin.so TARGET ROUNDS
  *
- * An LLVM that is in the process already (preloaded) is used before and after.  Result in the status;
- * what went wrong is said on descriptor 3.
+ * An LLVM that is in the process already (preloaded) is used before and after.  Result in the
+ * status; what went wrong is said on descriptor 3.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -50,11 +50,11 @@ expect(int is_so, const char *text)
 		fail(text, "");
 }
 
-#define TRAP(declaration, name)                                                                     \
-	VISIBLE declaration;                                                                        \
-	VISIBLE declaration                                                                         \
-	{                                                                                           \
-		fail("the plugin calls ", name);                                                    \
+#define TRAP(declaration, name)                                                                    \
+	VISIBLE declaration;                                                                       \
+	VISIBLE declaration                                                                        \
+	{                                                                                          \
+		fail("the plugin calls ", name);                                                   \
 	}
 
 TRAP(void exit(int status), "exit")
@@ -124,8 +124,8 @@ run(struct pawl_host_session *session, struct pawl_host_plan *plan, int64_t posi
 		session, api->plan_find(plan, PAWL_BINDING_DATA, "sin"), sin_row, sizeof(sin_row)));
 	must(api->session_set(
 		session, api->plan_find(plan, PAWL_BINDING_DATA, "offset"), &position, 8));
-	must(api->session_set_symbol(session,
-		api->plan_find(plan, PAWL_BINDING_SYMBOL, "attended_len"), position + 1));
+	must(api->session_set_symbol(
+		session, api->plan_find(plan, PAWL_BINDING_SYMBOL, "attended_len"), position + 1));
 }
 
 static int
@@ -153,7 +153,8 @@ misbehave(struct pawl_host_context *context, struct pawl_host_plan *plan,
 
 	refused(api->context_create(NULL, &options, &none), "no target");
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		refused(api->graph_from_text(context, texts[i], strlen(texts[i]), &graph), texts[i]);
+		refused(api->graph_from_text(context, texts[i], strlen(texts[i]), &graph),
+			texts[i]);
 	refused(api->graph_create(context, "a b", &graph), "no name");
 	refused(api->plan_to_json(plan, no_more, NULL), "a sink that refuses");
 	refused(api->context_describe(context, no_more, NULL), "a sink that refuses");
@@ -289,9 +290,11 @@ main(int argc, char **argv)
 	expect(count_entries("/proc/self/fd") == n_fds, "descriptors are left open");
 	expect(count_entries("/proc/self/task") == n_threads, "threads are left");
 	expect(use_llvm() == has_llvm, "the host's LLVM is gone");
+	fflush(NULL);
 	expect(!fstat(out, &info) && !info.st_size, "something was printed");
-	snprintf(summary, sizeof(summary), "%d rounds, %d refusals, %ld KiB more, LLVM of its own: %s",
-		rounds, n_refused, resident() - before, has_llvm ? "yes" : "no");
+	snprintf(summary, sizeof(summary),
+		"%d rounds, %d refusals, %ld KiB more, LLVM of its own: %s", rounds, n_refused,
+		resident() - before, has_llvm ? "yes" : "no");
 	say(summary, "");
 	/* A round leaves nothing; what the first ones fill for good is counted before. */
 	expect(rounds < 40 || resident() - before < 2048, "memory grows");

@@ -55,8 +55,7 @@ pawl_test_host_refused(
 }
 
 struct pawl_host_context *
-pawl_test_host_context(
-	const char *target, int64_t n_threads, const struct pawl_services *services)
+pawl_test_host_context(const char *target, int64_t n_threads, const struct pawl_services *services)
 {
 	const struct pawl_context_options options = {
 		.struct_size = sizeof(options), .target = target, .n_threads = n_threads};
@@ -109,7 +108,8 @@ lend_weights(struct pawl_test_host *host)
 		if (binding.role != PAWL_BINDING_WEIGHT)
 			continue;
 		OK(pawl_parse_type(binding.name, binding.type, &type, &err));
-		OK(pawl_weights_bind(host->source->weights, binding.name, &type, NULL, &storage, &err));
+		OK(pawl_weights_bind(
+			host->source->weights, binding.name, &type, NULL, &storage, &err));
 		ck_assert_int_lt(host->n_lent, 256);
 		host->lent[host->n_lent++] = storage;
 		PAWL_HOST_OK(api->weights_add(host->weights, binding.name, binding.type,
@@ -121,8 +121,7 @@ static void
 init(struct pawl_test_host *host, const struct pawl_graph_request *request)
 {
 	const struct pawl_api *api = pawl_test_host_api();
-	struct pawl_host_graph *graph =
-		pawl_test_host_graph(host->context, host->source, request);
+	struct pawl_host_graph *graph = pawl_test_host_graph(host->context, host->source, request);
 
 	host->request = *request;
 	PAWL_HOST_OK(api->plan_compile(graph, &host->plan));
@@ -229,8 +228,7 @@ pawl_test_host_run(struct pawl_test_host *host, int64_t at, int64_t n_new, const
 		return status;
 	status = api->session_output(host->session, 0, &out, &n_bytes);
 	if (!status)
-		*logits = (const float *)out +
-			  n_bytes / sizeof(float) - (size_t)source->n_vocab;
+		*logits = (const float *)out + n_bytes / sizeof(float) - (size_t)source->n_vocab;
 	return status;
 }
 

@@ -1,4 +1,6 @@
-/* What tests of the ABI share: the module opened as a host opens it, and a model driven through it. */
+/*
+ * What tests of the ABI share: the module opened as a host opens it, and a model driven through it.
+ */
 #ifndef PAWL_TESTS_HOST_FIXTURE_H
 #define PAWL_TESTS_HOST_FIXTURE_H
 

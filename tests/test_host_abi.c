@@ -1,4 +1,7 @@
-/* The border of include/pawl/plugin.h: versions, sizes of structs, handles, pointers, the order of calls. */
+/*
+ * The border of include/pawl/plugin.h: versions, sizes of structs, handles, pointers, the order of
+ * calls.
+ */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -42,7 +45,7 @@ START_TEST(versions_are_negotiated)
 		int ok;
 	} cases[] = {{0, 0, 0}, {1, 1, 1}, {2, 1, 1}, {UINT32_MAX, 1, 1}};
 	const struct pawl_api *(*get_api)(uint32_t version);
-	int (*negotiate)(uint32_t *version);
+	int (*negotiate)(uint32_t * version);
 
 	*(void **)&negotiate = plugin_symbol("pawl_negotiate");
 	*(void **)&get_api = plugin_symbol("pawl_get_api");
@@ -196,8 +199,7 @@ make(struct host *h)
 	static float w[16] = {1, 2, 3};
 
 	h->context = pawl_test_host_context("ref", 1, NULL);
-	PAWL_HOST_OK(api->graph_from_text(
-		h->context, two_caches, strlen(two_caches), &h->graph));
+	PAWL_HOST_OK(api->graph_from_text(h->context, two_caches, strlen(two_caches), &h->graph));
 	PAWL_HOST_OK(api->plan_compile(h->graph, &h->plan));
 	PAWL_HOST_OK(api->weights_create(h->context, NULL, &h->weights));
 	PAWL_HOST_OK(api->weights_add(h->weights, "w", "f32[16]", w, sizeof(w)));
@@ -426,14 +428,18 @@ START_TEST(calls_in_the_wrong_order_are_refused)
 	data = api->plan_find(h.plan, PAWL_BINDING_DATA, "x");
 	pawl_test_host_refused(api->session_output(h.session, 0, &output, &n),
 		PAWL_CODE_INVALID_ARGUMENT, "did not succeed");
-	pawl_test_host_refused(api->session_run(h.session, 0), PAWL_CODE_INVALID_ARGUMENT,
-		"is not bound");
+	pawl_test_host_refused(
+		api->session_run(h.session, 0), PAWL_CODE_INVALID_ARGUMENT, "is not bound");
 	PAWL_HOST_OK(api->session_bind(h.session, kv(&h, "k"), memory, 64));
 	PAWL_HOST_OK(api->session_bind(h.session, kv(&h, "v"), memory + 16, 64));
 	pawl_test_host_refused(
 		api->session_run(h.session, 0), PAWL_CODE_INVALID_ARGUMENT, "has no bytes");
-	pawl_test_host_refused(api->session_run(h.session, 1), PAWL_CODE_INVALID_ARGUMENT,
-		"no cache");
+	/* What was lent for a run that did not begin is forgotten too. */
+	PAWL_HOST_OK(api->session_set(h.session, data, x, 16));
+	pawl_test_host_refused(
+		api->session_run(h.session, 1), PAWL_CODE_INVALID_ARGUMENT, "no cache");
+	pawl_test_host_refused(
+		api->session_run(h.session, 0), PAWL_CODE_INVALID_ARGUMENT, "x has no bytes");
 	pawl_test_host_refused(
 		api->session_run(h.session, -1), PAWL_CODE_INVALID_ARGUMENT, "-1 positions");
 	/* Roles and sizes. */
@@ -443,18 +449,18 @@ START_TEST(calls_in_the_wrong_order_are_refused)
 		PAWL_CODE_INVALID_ARGUMENT, "'k' is of another role");
 	pawl_test_host_refused(api->session_set_symbol(h.session, data, 2),
 		PAWL_CODE_INVALID_ARGUMENT, "'x' is of another role");
-	pawl_test_host_refused(api->session_set(h.session, -1, x, 16), PAWL_CODE_INVALID_ARGUMENT,
-		"binding -1");
+	pawl_test_host_refused(
+		api->session_set(h.session, -1, x, 16), PAWL_CODE_INVALID_ARGUMENT, "binding -1");
 	pawl_test_host_refused(api->session_set(h.session, INT64_MAX, x, 16),
 		PAWL_CODE_INVALID_ARGUMENT, "binding");
-	pawl_test_host_refused(api->session_set(h.session, data, x, 12),
-		PAWL_CODE_INVALID_ARGUMENT, "'x' has 16 bytes, 12 are given");
+	pawl_test_host_refused(api->session_set(h.session, data, x, 12), PAWL_CODE_INVALID_ARGUMENT,
+		"'x' has 16 bytes, 12 are given");
 	pawl_test_host_refused(api->session_bind(h.session, kv(&h, "k"), memory, 60),
 		PAWL_CODE_INVALID_ARGUMENT, "'k' has 64 bytes, 60 are given");
 	pawl_test_host_refused(api->session_bind(h.session, kv(&h, "k"), memory + 1, 64),
 		PAWL_CODE_INVALID_ARGUMENT, "not aligned");
-	pawl_test_host_refused(api->session_create(h.plan, NULL, &none),
-		PAWL_CODE_INVALID_ARGUMENT, "no weights are given");
+	pawl_test_host_refused(api->session_create(h.plan, NULL, &none), PAWL_CODE_INVALID_ARGUMENT,
+		"no weights are given");
 	ck_assert_ptr_null(none);
 	pawl_test_host_refused(
 		api->session_set_symbol(h.session, symbol, 3), PAWL_CODE_SYMBOL, "n = 3");
@@ -466,8 +472,8 @@ START_TEST(calls_in_the_wrong_order_are_refused)
 	ck_assert_float_eq(memory[13], 0);
 	PAWL_HOST_OK(api->session_set(
 		h.session, api->plan_find(h.plan, PAWL_BINDING_DATA, "at"), &at, 8));
-	pawl_test_host_refused(api->session_run(h.session, 0), PAWL_CODE_INVALID_ARGUMENT,
-		"x has no bytes");
+	pawl_test_host_refused(
+		api->session_run(h.session, 0), PAWL_CODE_INVALID_ARGUMENT, "x has no bytes");
 	PAWL_HOST_OK(run(&h, x, 12));
 	ck_assert_float_eq(memory[12], 1);
 	PAWL_HOST_OK(api->session_output(h.session, 0, &output, &n));
@@ -498,10 +504,8 @@ START_TEST(caches_that_share_memory_are_refused)
 	make(&h);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		memset(memory, 0, sizeof(memory));
-		PAWL_HOST_OK(api->session_bind(
-			h.session, kv(&h, "k"), memory + cases[i].k, 64));
-		PAWL_HOST_OK(api->session_bind(
-			h.session, kv(&h, "v"), memory + cases[i].v, 64));
+		PAWL_HOST_OK(api->session_bind(h.session, kv(&h, "k"), memory + cases[i].k, 64));
+		PAWL_HOST_OK(api->session_bind(h.session, kv(&h, "v"), memory + cases[i].v, 64));
 		if (cases[i].text) {
 			pawl_test_host_refused(
 				run(&h, x, 0), PAWL_CODE_INVALID_ARGUMENT, cases[i].text);
@@ -540,7 +544,9 @@ START_TEST(options_out_of_range_are_refused)
 }
 END_TEST
 
-/* A copy of the plugin in a folder of its own, and beside it a module that calls itself otherwise. */
+/*
+ * A copy of the plugin in a folder of its own, and beside it a module that calls itself otherwise.
+ */
 START_TEST(target_modules_are_found_beside_the_plugin)
 {
 	const char *modules = getenv("PAWL_PLUGIN_PATH");

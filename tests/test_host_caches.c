@@ -1,6 +1,6 @@
 /*
- * Kinds of caches through the ABI: rings, latents, a pool of blocks and a batch whose tables are the host's,
- * and graphs of which no cache can be made.
+ * Kinds of caches through the ABI: rings, latents, a pool of blocks and a batch whose tables are
+ * the host's, and graphs of which no cache can be made.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,8 +35,9 @@ static void
 expect_row(const float *wanted, const float *logits, const char *what, int64_t n)
 {
 	for (int64_t i = 0; i < N_VOCAB; i++)
-		ck_assert_msg(pawl_eval_same(wanted[i], logits[i]), "%s: logit %d of %d tokens: %a, %a",
-			what, (int)i, (int)n, (double)wanted[i], (double)logits[i]);
+		ck_assert_msg(pawl_eval_same(wanted[i], logits[i]),
+			"%s: logit %d of %d tokens: %a, %a", what, (int)i, (int)n,
+			(double)wanted[i], (double)logits[i]);
 }
 
 static struct pawl_host_cache *
@@ -63,7 +64,10 @@ window_model(void)
 	return pawl_tiny_model_new(&options);
 }
 
-/* As a decoder that keeps everything, also after the rings went round; what they lost is not gone back to. */
+/*
+ * As a decoder that keeps everything, also after the rings went round; what they lost is not gone
+ * back to.
+ */
 START_TEST(rings_keep_what_a_window_sees)
 {
 	enum { N = 300 };
@@ -181,8 +185,8 @@ step_batch(struct batch *b, const uint32_t *tokens)
 		most = at + 1 > most ? at + 1 : most;
 	}
 #define SET(name, bytes, n)                                                                        \
-	PAWL_HOST_OK(a->session_set(b->host.session,                                               \
-		a->plan_find(plan, PAWL_BINDING_DATA, name), bytes, (size_t)(n)))
+	PAWL_HOST_OK(a->session_set(                                                               \
+		b->host.session, a->plan_find(plan, PAWL_BINDING_DATA, name), bytes, (size_t)(n)))
 	SET("token_ids", tokens, b->n * 4);
 	SET("positions", positions, b->n * 8);
 	SET("write_index", write_index, b->n * 8);
@@ -190,8 +194,8 @@ step_batch(struct batch *b, const uint32_t *tokens)
 	SET("rope_cos", cos_rows, b->n * width * 4);
 	SET("rope_sin", sin_rows, b->n * width * 4);
 #undef SET
-	PAWL_HOST_OK(a->session_set_symbol(b->host.session,
-		a->plan_find(plan, PAWL_BINDING_SYMBOL, "attended_len"), most));
+	PAWL_HOST_OK(a->session_set_symbol(
+		b->host.session, a->plan_find(plan, PAWL_BINDING_SYMBOL, "attended_len"), most));
 	PAWL_HOST_OK(a->session_run(b->host.session, 0));
 	PAWL_HOST_OK(a->session_output(b->host.session, 0, &out, &n_bytes));
 	ck_assert_uint_eq(n_bytes, (size_t)b->n * N_VOCAB * sizeof(float));
@@ -239,8 +243,7 @@ check_batch(struct batch *b, int64_t n_blocks, int64_t n_steps)
 
 START_TEST(pools_of_blocks_are_the_hosts_to_share_out)
 {
-	struct batch b = {
-		.n = 2, .block_size = 16, .max_blocks = 3, .table = {4, 0, 2, 1, 5, 3}};
+	struct batch b = {.n = 2, .block_size = 16, .max_blocks = 3, .table = {4, 0, 2, 1, 5, 3}};
 
 	check_batch(&b, 6, 40);
 }
@@ -256,7 +259,7 @@ START_TEST(batches_run_over_a_cache_each)
 END_TEST
 
 #define KV(name, type) "%" name " = const {role = kv} : " type "\n"
-#define WRITE(n, name, type, dims)                                                                  \
+#define WRITE(n, name, type, dims)                                                                 \
 	"%w" n " = write_slice %" name ", %x" n " {start = " dims "} : " type "\noutput %w" n "\n"
 
 /* Graphs that run, and whose state the host must bind by name. */
@@ -265,24 +268,28 @@ START_TEST(other_state_makes_no_cache)
 	static const struct {
 		const char *body, *text;
 	} cases[] = {
-		{"%x = const {role = data} : f32[4]\n%y = neg %x : f32[4]\noutput %y\n", "no kv const"},
+		{"%x = const {role = data} : f32[4]\n%y = neg %x : f32[4]\noutput %y\n",
+			"no kv const"},
 		{KV("state", "f32[16]") "%x1 = const {role = data} : f32[4]\n" WRITE(
 			 "1", "state", "f32[16]", "[0]"),
 			"none is cache.k.0"},
-		{KV("cache.k.0", "f32[2, 1, 16, 4]") KV("cache.v.0", "f32[2, 1, 16, 4]")
-				"%x1 = const {role = data} : f32[2, 1, 1, 4]\n"
-				"%x2 = const {role = data} : f32[2, 1, 1, 4]\n" WRITE("1",
-					"cache.k.0", "f32[2, 1, 16, 4]", "[0, 0, 0, 0]")
-					WRITE("2", "cache.v.0", "f32[2, 1, 16, 4]", "[0, 0, 0, 0]"),
+		{KV("cache.k.0", "f32[2, 1, 16, 4]") KV("cache.v.0",
+			 "f32[2, 1, 16, 4]") "%x1 = const {role = data} : f32[2, 1, 1, 4]\n"
+					     "%x2 = const {role = data} : f32[2, 1, 1, 4]\n" WRITE(
+						     "1", "cache.k.0", "f32[2, 1, 16, 4]",
+						     "[0, 0, 0, 0]") WRITE("2", "cache.v.0",
+						     "f32[2, 1, 16, 4]", "[0, 0, 0, 0]"),
 			"[1, heads, positions, width]"},
-		{KV("cache.k.0", "f32[1, 1, 16, 4]") "%x1 = const {role = data} : f32[1, 1, 1, 4]\n" WRITE(
-			 "1", "cache.k.0", "f32[1, 1, 16, 4]", "[0, 0, 0, 0]"),
+		{KV("cache.k.0", "f32[1, 1, 16, 4]") "%x1 = const {role = data} : f32[1, 1, 1, "
+						     "4]\n" WRITE("1", "cache.k.0",
+							     "f32[1, 1, 16, 4]", "[0, 0, 0, 0]"),
 			"no layers of 2"},
-		{KV("cache.k.0", "f32[1, 1, 16, 4]") KV("cache.v.0", "f32[1, 1, 16, 8]")
-				"%x1 = const {role = data} : f32[1, 1, 1, 4]\n"
-				"%x2 = const {role = data} : f32[1, 1, 1, 8]\n" WRITE("1",
-					"cache.k.0", "f32[1, 1, 16, 4]", "[0, 0, 0, 0]")
-					WRITE("2", "cache.v.0", "f32[1, 1, 16, 8]", "[0, 0, 0, 0]"),
+		{KV("cache.k.0", "f32[1, 1, 16, 4]") KV("cache.v.0",
+			 "f32[1, 1, 16, 8]") "%x1 = const {role = data} : f32[1, 1, 1, 4]\n"
+					     "%x2 = const {role = data} : f32[1, 1, 1, 8]\n" WRITE(
+						     "1", "cache.k.0", "f32[1, 1, 16, 4]",
+						     "[0, 0, 0, 0]") WRITE("2", "cache.v.0",
+						     "f32[1, 1, 16, 8]", "[0, 0, 0, 0]"),
 			"cache.v.0 is not of the type of the others"},
 	};
 
@@ -292,11 +299,12 @@ START_TEST(other_state_makes_no_cache)
 		struct pawl_host_plan *plan;
 		char text[1024];
 
-		snprintf(text, sizeof(text), "pawl 1\ngraph @g stage values {\n%s}\n", cases[i].body);
+		snprintf(text, sizeof(text), "pawl 1\ngraph @g stage values {\n%s}\n",
+			cases[i].body);
 		PAWL_HOST_OK(api->graph_from_text(context, text, strlen(text), &graph));
 		PAWL_HOST_OK(api->plan_compile(graph, &plan));
-		pawl_test_host_refused(api->cache_create(plan, NULL, &cache),
-			PAWL_CODE_UNSUPPORTED, cases[i].text);
+		pawl_test_host_refused(api->cache_create(plan, NULL, &cache), PAWL_CODE_UNSUPPORTED,
+			cases[i].text);
 		ck_assert_ptr_null(cache);
 		api->plan_release(plan);
 		api->graph_release(graph);

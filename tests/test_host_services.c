@@ -1,4 +1,7 @@
-/* What a host lends to Pawl: each service is used where it is there, and does without where it is not. */
+/*
+ * What a host lends to Pawl: each service is used where it is there, and does without where it is
+ * not.
+ */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -98,7 +101,8 @@ START_TEST(lines_go_to_the_log)
 	decode(pawl_test_host_context("ref", 1, &services));
 	ck_assert_int_gt(log.n, 0);
 	ck_assert_int_eq(log.worst, 2);
-	ck_assert_msg(strstr(log.text, "compiled: ") && strstr(log.text, "reference"), "%s", log.text);
+	ck_assert_msg(
+		strstr(log.text, "compiled: ") && strstr(log.text, "reference"), "%s", log.text);
 }
 END_TEST
 
@@ -142,8 +146,10 @@ give(void *user, void *bytes, size_t n_bytes)
 static struct pawl_services
 services_of(struct heap *heap)
 {
-	return (struct pawl_services){
-		.struct_size = sizeof(struct pawl_services), .user = heap, .alloc = take, .free = give};
+	return (struct pawl_services){.struct_size = sizeof(struct pawl_services),
+		.user = heap,
+		.alloc = take,
+		.free = give};
 }
 
 START_TEST(memory_comes_from_the_host)
@@ -258,9 +264,8 @@ parallel_for(void *user, int64_t n, void (*fn)(void *arg, int64_t i), void *arg)
 START_TEST(threads_come_from_the_host)
 {
 	struct threads threads = {.n_calls = 0};
-	const struct pawl_services services = {.struct_size = sizeof(services),
-		.user = &threads,
-		.parallel_for = parallel_for};
+	const struct pawl_services services = {
+		.struct_size = sizeof(services), .user = &threads, .parallel_for = parallel_for};
 	struct pawl_host_context *context = pawl_test_host_context(target(), 3, &services);
 	int n_tried = atomic_load(&threads.n_calls);
 
@@ -280,9 +285,8 @@ END_TEST
 START_TEST(parts_that_do_not_run_at_once_are_found_out)
 {
 	struct threads threads = {.is_serial = 1};
-	const struct pawl_services services = {.struct_size = sizeof(services),
-		.user = &threads,
-		.parallel_for = parallel_for};
+	const struct pawl_services services = {
+		.struct_size = sizeof(services), .user = &threads, .parallel_for = parallel_for};
 	const struct pawl_context_options options = {
 		.struct_size = sizeof(options), .target = "ref", .n_threads = 2};
 	struct pawl_host_context *context = NULL;
@@ -309,14 +313,15 @@ is_aborted(void *user)
 	return patience->n >= 0 && patience->n_asked++ >= patience->n;
 }
 
-/* Whenever the host says so: the run ends with a status, the length stays, the next run goes right. */
+/*
+ * Whenever the host says so: the run ends with a status, the length stays, the next run goes right.
+ */
 START_TEST(a_host_may_give_up)
 {
 	const struct pawl_decoder_options options = pawl_test_decoder_options();
 	struct patience patience = {.n = -1};
-	const struct pawl_services services = {.struct_size = sizeof(services),
-		.user = &patience,
-		.is_aborted = is_aborted};
+	const struct pawl_services services = {
+		.struct_size = sizeof(services), .user = &patience, .is_aborted = is_aborted};
 	struct pawl_host_context *context = pawl_test_host_context(target(), 2, &services);
 	const uint32_t token = pawl_test_token(1, 0);
 	float *wanted = pawl_test_fresh(model, &options, 1, 1);
@@ -337,7 +342,8 @@ START_TEST(a_host_may_give_up)
 		status = pawl_test_host_try(&host, cache, &token, &logits);
 		if (!status)
 			break;
-		pawl_test_host_refused(status, PAWL_CODE_ENVIRONMENT, n ? "told to stop" : "give up");
+		pawl_test_host_refused(
+			status, PAWL_CODE_ENVIRONMENT, n ? "told to stop" : "give up");
 		ck_assert_int_eq(api->cache_len(cache), 0);
 	}
 	ck_assert_int_gt(n, 1);
@@ -413,8 +419,7 @@ START_TEST(threads_share_a_plan)
 		free(wanted);
 	}
 	ck_assert_uint_eq(pawl_test_host_counter(context, "plans.compiled"), 1);
-	ck_assert_uint_eq(
-		pawl_test_host_counter(context, "runs"), 5 * N_WORKERS * N_TOKENS);
+	ck_assert_uint_eq(pawl_test_host_counter(context, "runs"), 5 * N_WORKERS * N_TOKENS);
 	pawl_test_host_release(&host);
 	ck_assert_uint_eq(pawl_test_host_counter(context, "handles"), 1);
 	api->context_release(context);

@@ -1,6 +1,6 @@
 /*
- * Sessions and caches through the ABI: everything that the runtime does with them, compared bit for bit
- * with a decoder of the runtime on the same model.
+ * Sessions and caches through the ABI: everything that the runtime does with them, compared bit for
+ * bit with a decoder of the runtime on the same model.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -234,8 +234,7 @@ free_lent(struct lender *lender)
 START_TEST(caches_lie_in_memory_of_the_host)
 {
 	struct lender lender = {.n_until_none = -1};
-	const struct pawl_cache_options options = {
-		sizeof(options), lend, returned, &lender};
+	const struct pawl_cache_options options = {sizeof(options), lend, returned, &lender};
 	struct pawl_host_cache *cache;
 	void *bytes;
 	size_t n;
@@ -305,8 +304,8 @@ START_TEST(memory_is_bound_by_name)
 			continue;
 		memory[n] = aligned_alloc(64, (size_t)binding.n_bytes);
 		memset(memory[n], 0xff, (size_t)binding.n_bytes);
-		PAWL_HOST_OK(api->session_bind(
-			host.session, i, memory[n++], (size_t)binding.n_bytes));
+		PAWL_HOST_OK(
+			api->session_bind(host.session, i, memory[n++], (size_t)binding.n_bytes));
 	}
 	ck_assert_int_eq(n, 4);
 	for (int64_t i = 0; i < 10; i++) {
@@ -334,10 +333,8 @@ START_TEST(caches_grow_and_plans_with_them)
 	const struct pawl_graph_request request = request_of(1, 2 * CAPACITY);
 	struct pawl_cache_report report = {.struct_size = sizeof(report)};
 	struct lender lender = {.n_until_none = -1};
-	const struct pawl_cache_options options = {
-		sizeof(options), lend, returned, &lender};
-	struct pawl_host_graph *graph =
-		pawl_test_host_graph(context, host.source, &request);
+	const struct pawl_cache_options options = {sizeof(options), lend, returned, &lender};
+	struct pawl_host_graph *graph = pawl_test_host_graph(context, host.source, &request);
 	struct pawl_host_plan *larger;
 	struct pawl_host_cache *cache;
 	const float *logits = NULL;
@@ -345,15 +342,15 @@ START_TEST(caches_grow_and_plans_with_them)
 
 	PAWL_HOST_OK(api->cache_create(host.plan, &options, &cache));
 	feed(&host, cache, 1, CAPACITY);
-	pawl_test_host_refused(pawl_test_host_run(&host, 0, 1, &token, &logits),
-		PAWL_CODE_CAPACITY, "64");
+	pawl_test_host_refused(
+		pawl_test_host_run(&host, 0, 1, &token, &logits), PAWL_CODE_CAPACITY, "64");
 	PAWL_HOST_OK(api->cache_reserve(cache, CAPACITY));
 	ck_assert_int_eq(api->cache_capacity(cache), CAPACITY);
 	PAWL_HOST_OK(api->cache_reserve(cache, CAPACITY + 50));
 	ck_assert_int_eq(api->cache_capacity(cache), 2 * CAPACITY);
 	ck_assert_int_eq(api->cache_len(cache), CAPACITY);
-	pawl_test_host_refused(pawl_test_host_run(&host, 0, 1, &token, &logits),
-		PAWL_CODE_STALE, "other memory");
+	pawl_test_host_refused(
+		pawl_test_host_run(&host, 0, 1, &token, &logits), PAWL_CODE_STALE, "other memory");
 	pawl_test_host_refused(api->session_use_cache(host.session, cache, &report),
 		PAWL_CODE_STALE, "max_seq_len");
 	api->session_release(host.session);
@@ -385,8 +382,8 @@ START_TEST(forks_go_their_own_ways)
 	feed(&host, cache, 1, 9);
 	PAWL_HOST_OK(api->cache_fork(cache, &fork));
 	ck_assert_int_eq(api->cache_len(fork), 9);
-	pawl_test_host_refused(pawl_test_host_try(&host, cache, &token, &logits),
-		PAWL_CODE_STALE, "other memory");
+	pawl_test_host_refused(
+		pawl_test_host_try(&host, cache, &token, &logits), PAWL_CODE_STALE, "other memory");
 	PAWL_HOST_OK(api->session_use_cache(host.session, fork, NULL));
 	for (int64_t i = 9; i < 14; i++) {
 		token = pawl_test_token(2, i);
@@ -414,8 +411,8 @@ START_TEST(lengths_go_back_and_forth)
 	PAWL_HOST_OK(api->cache_set_len(cache, 3, NULL));
 	expect(feed(&host, cache, 1, 8), 1, 8);
 	len = -1;
-	pawl_test_host_refused(api->cache_set_len(cache, CAPACITY + 1, &len), PAWL_CODE_CAPACITY,
-		"64");
+	pawl_test_host_refused(
+		api->cache_set_len(cache, CAPACITY + 1, &len), PAWL_CODE_CAPACITY, "64");
 	pawl_test_host_refused(
 		api->cache_set_len(cache, -1, &len), PAWL_CODE_INVALID_ARGUMENT, "-1");
 	ck_assert_int_eq(len, -1);

@@ -2,5 +2,5 @@
 # that forks share, the worker pool.
 . "$top_srcdir/tests/cli-lib.sh"
 
-unit_suites kv_fork paged_decoder plan_cache pool
+unit_suites host_services kv_fork paged_decoder plan_cache pool
 finish

@@ -2,7 +2,8 @@
  * The C ABI between Pawl and a host executor.
  *
  * A host opens the module (pawl_plugin.so) or links libpawl, negotiates a version, and uses the
- * table from then on.  docs/hosts.md shows how, examples/host.c and examples/host.py are whole hosts.
+ * table from then on.  docs/hosts.md shows how, examples/host.c and examples/host.py are whole
+ * hosts.
  *
  *	uint32_t version = PAWL_ABI_VERSION;
  *	if (!pawl_negotiate(&version))  ...  the library is older than this header's oldest
@@ -11,29 +12,31 @@
  * A graph is optimized and compiled once into a plan.  A session runs a plan on weights and caches.
  * A token is then: new bytes for a few data consts, new values of symbols, one run.
  *
- * Border: nothing of Pawl aborts, exits, prints or unwinds across it.  What the host gives as callbacks
- * must not unwind into Pawl, and must not call Pawl unless it says so.
+ * Border: nothing of Pawl aborts, exits, prints or unwinds across it.  What the host gives as
+ * callbacks must not unwind into Pawl, and must not call Pawl unless it says so.
  *
- * Versions: structs and the table are append-only and start with their size in bytes, a multiple of 8
- * as all their members are 8 bytes wide.  Each side fills in the size it knows; the other reads and
- * writes only inside of it and takes what lies beyond for 0.  A size below that of version 1, or one
- * that is no multiple of 8, is PAWL_CODE_INVALID_ARGUMENT.
+ * Versions: structs and the table are append-only and start with their size in bytes, a multiple of
+ * 8 as all their members are 8 bytes wide.  Each side fills in the size it knows; the other reads
+ * and writes only inside of it and takes what lies beyond for 0.  A size below that of version 1,
+ * or one that is no multiple of 8, is PAWL_CODE_INVALID_ARGUMENT.
  *
- * Errors: a fallible function returns NULL for success, otherwise a status that the caller frees with
- * status_free.  Its outcomes are of three kinds: ok; declined, which is PAWL_CODE_UNSUPPORTED or
- * PAWL_CODE_STALE, with the reason; error.  A function that fails has changed nothing and leaves its
- * outputs alone, unless it says otherwise.
+ * Errors: a fallible function returns NULL for success, otherwise a status that the caller frees
+ * with status_free.  Its outcomes are of three kinds: ok; declined, which is PAWL_CODE_UNSUPPORTED
+ * or PAWL_CODE_STALE, with the reason; error.  A function that fails has changed nothing and leaves
+ * its outputs alone, unless it says otherwise.
  *
  * Handles: whoever creates one releases it, in any order: each keeps alive what it was made from.
  * Release takes NULL and cannot fail.  A handle of another kind or NULL where one is wanted is
  * PAWL_CODE_INVALID_ARGUMENT; one that was released is the host's mistake.
  *
- * Borrowing: strings and arrays are read during the call and not kept, unless a function says "lent":
- * then the memory must stay, and stay as it is but for what Pawl writes, until the stated end.
+ * Borrowing: strings and arrays are read during the call and not kept, unless a function says
+ * "lent": then the memory must stay, and stay as it is but for what Pawl writes, until the stated
+ * end.
  *
- * Threads: table, context, plan, weights and status may be used by many threads at once.  A graph, a
- * cache or a session belongs to one thread at a time; a cache and the session that uses it to the same.
- * Callbacks come on the calling thread, but for those of pawl_services and pawl_weight_options.
+ * Threads: table, context, plan, weights and status may be used by many threads at once.  A graph,
+ * a cache or a session belongs to one thread at a time; a cache and the session that uses it to the
+ * same.  Callbacks come on the calling thread, but for those of pawl_services and
+ * pawl_weight_options.
  *
  * Units: sizes in bytes, times in nanoseconds, positions and lengths in tokens.  Types are text,
  * "f16[1, 3, 256, 64]"; the first axis is the slowest; docs/text-form.md has the grammar.
@@ -78,13 +81,19 @@ struct pawl_host_plan;
 struct pawl_host_weights;
 struct pawl_host_cache;
 struct pawl_host_session;
+struct pawl_host_model;
+struct pawl_host_decoder;
+struct pawl_host_pool;
 
-/* Receives text or bytes piece by piece; returns 0 to go on, else the call ends (PAWL_CODE_ENVIRONMENT). */
+/*
+ * Receives text or bytes piece by piece; returns 0 to go on, else the call ends
+ * (PAWL_CODE_ENVIRONMENT).
+ */
 typedef int pawl_sink(void *user, const void *bytes, size_t n);
 
 /*
- * What the host lends; copied by context_create, and called until the last handle made in the context
- * is released.  Any member may be NULL.
+ * What the host lends; copied by context_create, and called until the last handle made in the
+ * context is released.  Any member may be NULL.
  */
 struct pawl_services {
 	size_t struct_size;
@@ -92,24 +101,24 @@ struct pawl_services {
 	/* level: 0 error, 1 warning, 2 information.  A line without its end.  Any thread. */
 	void (*log)(void *user, int level, const char *message);
 	/*
-	 * Memory of caches, packed weights, scratch and data; not of the small objects that describe
-	 * them, nor of code.  n_bytes is a multiple of alignment, a power of two; need not be zeroed;
-	 * NULL: there is none (PAWL_CODE_OUT_OF_MEMORY).  Both or none.  Any thread.
+	 * Memory of caches, packed weights, scratch and data; not of the small objects that
+	 * describe them, nor of code.  n_bytes is a multiple of alignment, a power of two; need not
+	 * be zeroed; NULL: there is none (PAWL_CODE_OUT_OF_MEMORY).  Both or none.  Any thread.
 	 */
 	void *(*alloc)(void *user, size_t n_bytes, size_t alignment);
 	void (*free)(void *user, void *bytes, size_t n_bytes);
 	/*
-	 * Threads for runs and packing, in place of Pawl's own.  Calls part(arg, i) once for each i below
-	 * n, all at the same time, since they wait for each other; returns 0 when all have returned,
-	 * anything else when none was called (the caller then works alone).  Called on the thread of
-	 * session_create and session_run, never by two at a time for one session.  context_create
-	 * tries it and fails where the parts do not all run at once.
+	 * Threads for runs and packing, in place of Pawl's own.  Calls part(arg, i) once for each i
+	 * below n, all at the same time, since they wait for each other; returns 0 when all have
+	 * returned, anything else when none was called (the caller then works alone).  Called on
+	 * the thread of session_create and session_run, never by two at a time for one session.
+	 * context_create tries it and fails where the parts do not all run at once.
 	 */
 	int (*parallel_for)(
 		void *user, int64_t n, void (*part)(void *arg, int64_t i), void *arg);
 	/*
-	 * Asked now and then on the calling thread of plan_compile and session_run whether to give up:
-	 * non-zero ends the call with PAWL_CODE_ENVIRONMENT.
+	 * Asked now and then on the calling thread of plan_compile and session_run whether to give
+	 * up: non-zero ends the call with PAWL_CODE_ENVIRONMENT.
 	 */
 	int (*is_aborted)(void *user);
 };
@@ -173,8 +182,8 @@ struct pawl_counter {
 struct pawl_weight_options {
 	size_t struct_size;
 	/*
-	 * NULL, or told of bytes of a lent weight that were copied and will hardly be read again, so that
-	 * their pages may go; they must still be there when read.  Any thread.
+	 * NULL, or told of bytes of a lent weight that were copied and will hardly be read again,
+	 * so that their pages may go; they must still be there when read.  Any thread.
 	 */
 	void (*unneeded)(void *user, const void *bytes, size_t n);
 	void *user;
@@ -183,8 +192,8 @@ struct pawl_weight_options {
 struct pawl_cache_options {
 	size_t struct_size;
 	/*
-	 * NULL: the memory is Pawl's.  Else asked for the memory of each kv const: n_bytes, aligned to
-	 * 64 bytes, apart from all others; lent until returned.  NULL ends the call with
+	 * NULL: the memory is Pawl's.  Else asked for the memory of each kv const: n_bytes, aligned
+	 * to 64 bytes, apart from all others; lent until returned.  NULL ends the call with
 	 * PAWL_CODE_OUT_OF_MEMORY.
 	 */
 	void *(*memory)(void *user, const char *name, size_t n_bytes);
@@ -201,7 +210,9 @@ enum pawl_cache_verdict {
 	PAWL_CACHE_REFUSED = 3  /* its memory cannot take the place of the plan's: reason, name */
 };
 
-/* Why a session does or does not use a cache; strings are for the life of the process but for name. */
+/*
+ * Why a session does or does not use a cache; strings are for the life of the process but for name.
+ */
 struct pawl_cache_report {
 	size_t struct_size;
 	int64_t verdict;    /* enum pawl_cache_verdict */
@@ -209,6 +220,78 @@ struct pawl_cache_report {
 	uint64_t held, asked; /* STALE: its values */
 	const char *reason; /* REFUSED: "shared", "shape differs", "aliased", ...; else "none" */
 	const char *name;   /* REFUSED: of the kv const, lives as long as the plan; else NULL */
+};
+
+/* Numbers are fixed for good. */
+enum pawl_step_logits {
+	PAWL_STEP_LOGITS_NONE = 0,
+	PAWL_STEP_LOGITS_LAST = 1, /* [1, n_vocab], of the last token */
+	PAWL_STEP_LOGITS_ALL = 2   /* [n_tokens, n_vocab] */
+};
+
+/*
+ * A step that a driver wants the graph of.  Its consts:
+ *   kv    cache.k.<layer> of k_type, cache.v.<layer> of v_type; of the window's layers,
+ *         where ring is not 0, of ring_k_type and ring_v_type
+ *   data  token_ids u32[n_tokens]; as it needs them rope_cos, rope_sin, window_cos, window_sin
+ *         f32[n_tokens, rope_width], positions i64[n_tokens]; where n_sequences is 0 offset i64[],
+ *         else write_index i64[n_tokens], block_table u32[n_sequences, max_blocks]
+ *   weights  all others, by name
+ * Symbols: attended_len, cached_len, as it needs them.  Output 0: the logits, f32, unless there are
+ * none.
+ */
+struct pawl_step_request {
+	size_t struct_size;
+	int64_t n_tokens;
+	int64_t capacity; /* positions of the cache, of all blocks together */
+	int64_t logits;   /* enum pawl_step_logits */
+	const char *k_type, *v_type, *ring_k_type, *ring_v_type;
+	int64_t ring; /* positions of a ring; 0: there are none */
+	/*
+	 * 0: one sequence in order.  Else n_tokens is a multiple of it, and the caches are in
+	 * blocks.
+	 */
+	int64_t n_sequences, block_size, max_blocks;
+};
+
+/* A model as a host has it. */
+struct pawl_model_options {
+	size_t struct_size;
+	int64_t n_layers, n_kv_heads, head_dim, n_vocab;
+	int64_t rope_width;  /* values of a row of the tables, 0: none */
+	int64_t rope_halves; /* 1: element i turns with i + rope_width / 2; 0: adjacent elements */
+	int64_t window;      /* that attention of window_layers sees, 0: none has one */
+	const int64_t *window_layers;
+	int64_t n_window_layers;
+	uint64_t model; /* as of cache_save; 0: snapshots are declined */
+	/*
+	 * Fills graph, by the calls of graphs; called when a kind of step is run first.  0: done;
+	 * anything else ends the call of the driver with PAWL_CODE_ENVIRONMENT.
+	 */
+	int (*build)(void *user, const struct pawl_step_request *request,
+		struct pawl_host_graph *graph);
+	/* Row of the rope tables for one position, rope_width values each; NULL without. */
+	void (*rope)(void *user, int64_t position, float *cos, float *sin);
+	/* The same for window_layers; NULL: as all. */
+	void (*window_rope)(void *user, int64_t position, float *cos, float *sin);
+	void *user;
+};
+
+struct pawl_decoder_settings {
+	size_t struct_size;
+	int64_t capacity;      /* positions */
+	const char *kv_type;   /* "f16", "bf16", "f32", "q8_0"; NULL: "f16" */
+	int64_t prefill_chunk; /* tokens of a prompt in one run; 0: 32 */
+	int64_t rings;         /* not 0: layers with a window keep rings where that is less */
+	int64_t ring_rollback; /* positions that may be taken back from rings */
+};
+
+struct pawl_pool_settings {
+	size_t struct_size;
+	int64_t n_blocks, block_size; /* of as many positions, a multiple of 16 */
+	int64_t max_blocks;           /* of one sequence */
+	const char *kv_type;
+	int64_t prefill_chunk;
 };
 
 struct pawl_api {
@@ -234,7 +317,10 @@ struct pawl_api {
 	 */
 	struct pawl_host_status *(*context_describe)(
 		struct pawl_host_context *context, pawl_sink *sink, void *user);
-	/* Counter i of all that happened in the context; 0, and *out left alone, when i is out of range. */
+	/*
+	 * Counter i of all that happened in the context; 0, and *out left alone, when i is out of
+	 * range.
+	 */
 	int (*context_counter)(
 		struct pawl_host_context *context, int64_t i, struct pawl_counter *out);
 
@@ -243,16 +329,19 @@ struct pawl_api {
 	/* n bytes of text.  The message of PAWL_CODE_INVALID_TEXT names line and column. */
 	struct pawl_host_status *(*graph_from_text)(struct pawl_host_context *context,
 		const char *text, size_t n, struct pawl_host_graph **out);
-	/* Empty, for the calls below.  Names are [A-Za-z_][A-Za-z0-9_.]* of up to 255 characters. */
+	/*
+	 * Empty, for the calls below.  Names are [A-Za-z_][A-Za-z0-9_.]* of up to 255 characters.
+	 */
 	struct pawl_host_status *(*graph_create)(struct pawl_host_context *context,
 		const char *name, struct pawl_host_graph **out);
 	/* Declares a symbol: min <= value <= max, a multiple of `multiple`. */
 	struct pawl_host_status *(*graph_symbol)(struct pawl_host_graph *graph, const char *name,
 		int64_t min, int64_t max, int64_t multiple);
 	/*
-	 * Appends one node.  name: of the result, unique.  inputs: n_inputs names of earlier results.
-	 * attrs: "{eps = 1e-05}" or NULL.  type: of the result; it is checked against what the op
-	 * infers.  Consts are nodes too: op "const", attrs NULL, "{role = data}" or "{role = kv}".
+	 * Appends one node.  name: of the result, unique.  inputs: n_inputs names of earlier
+	 * results. attrs: "{eps = 1e-05}" or NULL.  type: of the result; it is checked against what
+	 * the op infers.  Consts are nodes too: op "const", attrs NULL, "{role = data}" or "{role =
+	 * kv}".
 	 */
 	struct pawl_host_status *(*graph_add)(struct pawl_host_graph *graph, const char *name,
 		const char *op, const char *const *inputs, int64_t n_inputs, const char *attrs,
@@ -279,17 +368,18 @@ struct pawl_api {
 	struct pawl_host_status *(*plan_compile)(
 		struct pawl_host_graph *graph, struct pawl_host_plan **out);
 	/*
-	 * A plan for a graph that differs from that of `like` in the capacity of its caches only, from the
-	 * code of `like`: nothing is optimized or compiled.  PAWL_CODE_UNSUPPORTED where it differs in
-	 * more; compile it.
+	 * A plan for a graph that differs from that of `like` in the capacity of its caches only,
+	 * from the code of `like`: nothing is optimized or compiled.  PAWL_CODE_UNSUPPORTED where
+	 * it differs in more; compile it.
 	 */
 	struct pawl_host_status *(*plan_regrow)(struct pawl_host_plan *like,
 		struct pawl_host_graph *graph, struct pawl_host_plan **out);
 	void (*plan_retain)(struct pawl_host_plan *plan);
 	void (*plan_release)(struct pawl_host_plan *plan);
 	/*
-	 * Binding i = 0, 1, ...; 0, and *out left alone, when i is out of range.  First the outputs in
-	 * their order, so that output i is binding i.  What the passes have removed is not there.
+	 * Binding i = 0, 1, ...; 0, and *out left alone, when i is out of range.  First the outputs
+	 * in their order, so that output i is binding i.  What the passes have removed is not
+	 * there.
 	 */
 	int (*plan_binding)(
 		const struct pawl_host_plan *plan, int64_t i, struct pawl_binding *out);
@@ -309,9 +399,10 @@ struct pawl_api {
 	struct pawl_host_status *(*weights_create)(struct pawl_host_context *context,
 		const struct pawl_weight_options *options, struct pawl_host_weights **out);
 	/*
-	 * Lends one: n_bytes of type, row-major, aligned to 4 bytes, until the weights and all sessions
-	 * of them are released.  Names are those of the consts of graphs.  Matrices are read where they
-	 * lie unless the target packs them; vectors are copied.  Not while another thread makes a session.
+	 * Lends one: n_bytes of type, row-major, aligned to 4 bytes, until the weights and all
+	 * sessions of them are released.  Names are those of the consts of graphs.  Matrices are
+	 * read where they lie unless the target packs them; vectors are copied.  Not while another
+	 * thread makes a session.
 	 */
 	struct pawl_host_status *(*weights_add)(struct pawl_host_weights *weights,
 		const char *name, const char *type, const void *bytes, size_t n_bytes);
@@ -321,12 +412,12 @@ struct pawl_api {
 
 	/*
 	 * A cache for the kv consts of a plan and its like, which must be named
-	 *   cache.k.<layer>, cache.v.<layer>    [1, heads, positions, width] each; layers with fewer
+	 *   cache.k.<layer>, cache.v.<layer>    [1, heads, positions, width] each; those with fewer
 	 *                                       positions than the rest are rings
 	 *   cache.<slot>.<layer>                [positions, ...]: latents, up to 4 slots
-	 * of layers 0, 1, ...; otherwise PAWL_CODE_UNSUPPORTED, and session_bind is for those, batches
-	 * [n, heads, ...] among them.  A pool of blocks is a cache of as many positions as all its blocks
-	 * have.  Empty; zeroed unless lent.  options may be NULL.
+	 * of layers 0, 1, ...; otherwise PAWL_CODE_UNSUPPORTED, and session_bind is for those,
+	 * batches [n, heads, ...] among them.  A pool of blocks is a cache of as many positions as
+	 * all its blocks have.  Empty; zeroed unless lent.  options may be NULL.
 	 */
 	struct pawl_host_status *(*cache_create)(struct pawl_host_plan *plan,
 		const struct pawl_cache_options *options, struct pawl_host_cache **out);
@@ -334,23 +425,27 @@ struct pawl_api {
 	int64_t (*cache_len)(const struct pawl_host_cache *cache);
 	int64_t (*cache_capacity)(const struct pawl_host_cache *cache);
 	/*
-	 * Says that the first n positions hold what they should: after the host wrote them, or to forget
-	 * what lies behind.  PAWL_CODE_CAPACITY beyond the capacity.  With rings: less than what they still
-	 * hold forgets all (*len, may be NULL, is the length that came of it).
+	 * Says that the first n positions hold what they should: after the host wrote them, or to
+	 * forget what lies behind.  PAWL_CODE_CAPACITY beyond the capacity.  With rings: less than
+	 * what they still hold forgets all (*len, may be NULL, is the length that came of it).
 	 */
 	struct pawl_host_status *(*cache_set_len)(
 		struct pawl_host_cache *cache, int64_t n, int64_t *len);
-	/* The memory of a kv const, of the plan's type, until the cache grows, is owned or released. */
+	/*
+	 * The memory of a kv const, of the plan's type, until the cache grows, is owned or
+	 * released.
+	 */
 	struct pawl_host_status *(*cache_memory)(struct pawl_host_cache *cache, const char *name,
 		void **bytes, size_t *n_bytes);
 	/*
-	 * Room for n positions at least: larger memory (Pawl's) with the same content; rings stay.  Plans
-	 * for the old capacity are stale then: plan_regrow.  PAWL_CODE_OUT_OF_MEMORY names the size.
+	 * Room for n positions at least: larger memory (Pawl's) with the same content; rings stay.
+	 * Plans for the old capacity are stale then: plan_regrow.  PAWL_CODE_OUT_OF_MEMORY names
+	 * the size.
 	 */
 	struct pawl_host_status *(*cache_reserve)(struct pawl_host_cache *cache, int64_t n);
 	/*
-	 * A cache of the same content; nothing is copied until a session moves to one of the two, which
-	 * then gets memory of its own.  A session of the other must be moved to it again.
+	 * A cache of the same content; nothing is copied until a session moves to one of the two,
+	 * which then gets memory of its own.  A session of the other must be moved to it again.
 	 */
 	struct pawl_host_status *(*cache_fork)(
 		struct pawl_host_cache *cache, struct pawl_host_cache **out);
@@ -361,9 +456,9 @@ struct pawl_api {
 	struct pawl_host_status *(*cache_save)(const struct pawl_host_cache *cache, uint64_t model,
 		const uint32_t *tokens, int64_t n_tokens, pawl_sink *sink, void *user);
 	/*
-	 * Takes over content and length of a snapshot of n_bytes, proved whole first, of the same model,
-	 * geometry and activation bits; the capacity may differ.  Up to max_tokens of its tokens are
-	 * written to tokens (may be NULL), *n_tokens (may be NULL) is how many it has.
+	 * Takes over content and length of a snapshot of n_bytes, proved whole first, of the same
+	 * model, geometry and activation bits; the capacity may differ.  Up to max_tokens of its
+	 * tokens are written to tokens (may be NULL), *n_tokens (may be NULL) is how many it has.
 	 */
 	struct pawl_host_status *(*cache_restore)(struct pawl_host_cache *cache, uint64_t model,
 		const void *bytes, size_t n_bytes, uint32_t *tokens, int64_t max_tokens,
@@ -376,17 +471,18 @@ struct pawl_api {
 		struct pawl_host_weights *weights, struct pawl_host_session **out);
 	void (*session_release)(struct pawl_host_session *session);
 	/*
-	 * Lends memory to a kv const: n_bytes of its size, aligned to 64 bytes, until bound anew or the
-	 * session is released.  The host keeps lengths itself.  Cheap, allocates nothing that stays.
-	 * Memory that two kv consts or a kv and a weight share is refused by the next run.  Leaves the
-	 * session without a cache.
+	 * Lends memory to a kv const: n_bytes of its size, aligned to 64 bytes, until bound anew or
+	 * the session is released.  The host keeps lengths itself.  Cheap, allocates nothing that
+	 * stays.  Memory that two kv consts or a kv and a weight share is refused by the next run.
+	 * Leaves the session without a cache.
 	 */
 	struct pawl_host_status *(*session_bind)(
 		struct pawl_host_session *session, int64_t binding, void *bytes, size_t n_bytes);
 	/*
-	 * Moves the session to a cache, under a guard that proves it interchangeable with what the plan
-	 * was made for: ok for KEPT and REBOUND, else PAWL_CODE_STALE, and the session is as before.
-	 * report may be NULL; it is filled in both cases.  The session keeps the cache alive.
+	 * Moves the session to a cache, under a guard that proves it interchangeable with what the
+	 * plan was made for: ok for KEPT and REBOUND, else PAWL_CODE_STALE, and the session is as
+	 * before. report may be NULL; it is filled in both cases.  The session keeps the cache
+	 * alive.
 	 */
 	struct pawl_host_status *(*session_use_cache)(struct pawl_host_session *session,
 		struct pawl_host_cache *cache, struct pawl_cache_report *report);
@@ -397,20 +493,119 @@ struct pawl_api {
 	struct pawl_host_status *(*session_set_symbol)(
 		struct pawl_host_session *session, int64_t binding, int64_t value);
 	/*
-	 * One run.  Everything must be bound and every index in range, otherwise nothing is written.
-	 * n_new: positions that it appends to the session's cache, whose length grows by them on success;
-	 * they must fit.  0: the length stays.  PAWL_CODE_STALE when the cache has other memory
-	 * than when the session moved to it: session_use_cache.  Allocates nothing.  After a failure the
-	 * outputs, and positions of caches behind their length, may have any value.
+	 * One run.  Everything must be bound and every index in range, otherwise nothing is
+	 * written. n_new: positions that it appends to the session's cache, whose length grows by
+	 * them on success; they must fit.  0: the length stays.  PAWL_CODE_STALE when the cache has
+	 * other memory than when the session moved to it: session_use_cache.  Allocates nothing.
+	 * After a failure the outputs, and positions of caches behind their length, may have any
+	 * value.
 	 */
 	struct pawl_host_status *(*session_run)(
 		struct pawl_host_session *session, int64_t n_new);
 	/*
-	 * Output i of the graph after a run; valid until the next, or until what it lies in is bound anew.
-	 * PAWL_CODE_INVALID_ARGUMENT unless the last run succeeded.
+	 * Output i of the graph after a run; valid until the next, or until what it lies in is
+	 * bound anew.  PAWL_CODE_INVALID_ARGUMENT unless the last run succeeded.
 	 */
 	struct pawl_host_status *(*session_output)(const struct pawl_host_session *session,
 		int64_t i, const void **bytes, size_t *n_bytes);
+
+	/*
+	 * Appends statements of the text form to a graph that graph_create made, one a line: what
+	 * stands between the braces.  A failure leaves the statements before it in the graph.
+	 */
+	struct pawl_host_status *(*graph_add_text)(
+		struct pawl_host_graph *graph, const char *text, size_t n);
+
+	/*
+	 * --- drivers: for hosts that leave caches, lengths and the kinds of steps to Pawl ---
+	 *
+	 * A model is shareable, its callbacks are called by whichever thread drives it.  A decoder
+	 * or a pool belongs to one thread at a time.  Logits are valid until the driver's next
+	 * call.  A call that fails has appended nothing, and may be made again.  Tokens are ids
+	 * below n_vocab.
+	 */
+
+	/* Callbacks are called until the model and all made from it are released. */
+	struct pawl_host_status *(*model_create)(struct pawl_host_context *context,
+		struct pawl_host_weights *weights, const struct pawl_model_options *options,
+		struct pawl_host_model **out);
+	void (*model_release)(struct pawl_host_model *model);
+
+	/* One sequence in a cache of its own. */
+	struct pawl_host_status *(*decoder_create)(struct pawl_host_model *model,
+		const struct pawl_decoder_settings *settings, struct pawl_host_decoder **out);
+	void (*decoder_release)(struct pawl_host_decoder *decoder);
+	/*
+	 * Appends n >= 1 tokens, a prompt in chunks; the logits after the last, n_vocab (may be
+	 * NULL).
+	 */
+	struct pawl_host_status *(*decoder_append)(struct pawl_host_decoder *decoder,
+		const uint32_t *tokens, int64_t n, const float **logits);
+	/*
+	 * Appends n >= 1 tokens in one run of rows >= n, for which there must be room; the logits
+	 * after each, [n][n_vocab].  With decoder_set_len what verifying a guess takes.
+	 */
+	struct pawl_host_status *(*decoder_verify)(struct pawl_host_decoder *decoder,
+		const uint32_t *tokens, int64_t n, int64_t rows, const float **logits);
+	int64_t (*decoder_len)(const struct pawl_host_decoder *decoder);
+	int64_t (*decoder_capacity)(const struct pawl_host_decoder *decoder);
+	/* Forgets what lies at n <= length and beyond; rings as cache_set_len. */
+	struct pawl_host_status *(*decoder_set_len)(
+		struct pawl_host_decoder *decoder, int64_t n, int64_t *len);
+	/* Room for n positions at least; plans are regrown from their code. */
+	struct pawl_host_status *(*decoder_reserve)(struct pawl_host_decoder *decoder, int64_t n);
+	/* As cache_save and cache_restore, for the model's number. */
+	struct pawl_host_status *(*decoder_save)(const struct pawl_host_decoder *decoder,
+		const uint32_t *tokens, int64_t n_tokens, pawl_sink *sink, void *user);
+	struct pawl_host_status *(*decoder_restore)(struct pawl_host_decoder *decoder,
+		const void *bytes, size_t n_bytes, uint32_t *tokens, int64_t max_tokens,
+		int64_t *n_tokens);
+
+	/*
+	 * Many sequences over one pool of blocks; a step decodes up to 8 of them in one run.
+	 * Sequences, prefixes and handles are numbers that never come back.  PAWL_CODE_CAPACITY
+	 * when blocks run out.
+	 */
+	struct pawl_host_status *(*pool_create)(struct pawl_host_model *model,
+		const struct pawl_pool_settings *settings, struct pawl_host_pool **out);
+	void (*pool_release)(struct pawl_host_pool *pool);
+	struct pawl_host_status *(*pool_open)(struct pawl_host_pool *pool, uint64_t *sequence);
+	struct pawl_host_status *(*pool_close)(struct pawl_host_pool *pool, uint64_t sequence);
+	/* A sequence of the same content; blocks are shared until one of the two writes there. */
+	struct pawl_host_status *(*pool_fork)(
+		struct pawl_host_pool *pool, uint64_t sequence, uint64_t *fork);
+	/* -1 when it is not open. */
+	int64_t (*pool_len)(const struct pawl_host_pool *pool, uint64_t sequence);
+	struct pawl_host_status *(*pool_set_len)(
+		struct pawl_host_pool *pool, uint64_t sequence, int64_t n);
+	int64_t (*pool_free_blocks)(const struct pawl_host_pool *pool);
+	/* As decoder_append. */
+	struct pawl_host_status *(*pool_append)(struct pawl_host_pool *pool, uint64_t sequence,
+		const uint32_t *tokens, int64_t n, const float **logits);
+	/* One token for each of 1 to 8 different sequences; logits [n][n_vocab] in their order. */
+	struct pawl_host_status *(*pool_step)(struct pawl_host_pool *pool,
+		const uint64_t *sequences, const uint32_t *tokens, int64_t n, const float **logits);
+	/*
+	 * Takes the blocks that are a sequence's alone out of the pool and keeps their bytes; until
+	 * pool_restore puts them back, the sequence is refused if *n_freed (may be NULL) is not 0.
+	 */
+	struct pawl_host_status *(*pool_evict)(struct pawl_host_pool *pool, uint64_t sequence,
+		uint64_t *handle, int64_t *n_freed);
+	struct pawl_host_status *(*pool_restore)(struct pawl_host_pool *pool, uint64_t handle);
+	/*
+	 * Keeps the first n tokens of a sequence, whole blocks, for others; they are its first
+	 * tokens.
+	 */
+	struct pawl_host_status *(*pool_keep_prefix)(struct pawl_host_pool *pool, uint64_t sequence,
+		const uint32_t *tokens, int64_t n, uint64_t *prefix);
+	/*
+	 * Makes an empty sequence begin with the most whole blocks that some prefix has in common
+	 * with the tokens, less one block if that were all n, so that a token is left to run.
+	 * *n_shared: how many tokens are there now, 0: none are common.
+	 */
+	struct pawl_host_status *(*pool_use_prefix)(struct pawl_host_pool *pool, uint64_t sequence,
+		const uint32_t *tokens, int64_t n, int64_t *n_shared);
+	struct pawl_host_status *(*pool_drop_prefix)(struct pawl_host_pool *pool, uint64_t prefix);
 };
 
 /*

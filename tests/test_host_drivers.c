@@ -1,0 +1,565 @@
+/*
+ * Drivers through the ABI: a model whose graphs the host builds when it is asked, decoded alone and
+ * in a pool, compared bit for bit with a decoder of the runtime.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/eval.h"
+#include "ir/print.h"
+#include "tests/decoding.h"
+#include "tests/host_fixture.h"
+#include "tests/suites.h"
+
+enum { N_VOCAB = 40, CAPACITY = 64, MODEL = 5 };
+
+/* The host's side: builds graphs as the tiny model does. */
+struct side {
+	struct pawl_tiny_model *model;
+	const struct pawl_model_source *source;
+	int n_built, fails; /* fails: builds nothing; 2: a graph that is wrong */
+};
+
+static const struct pawl_api *api;
+static struct pawl_host_context *context;
+static struct pawl_host_weights *weights;
+static struct pawl_test_host lender; /* has the weights */
+static struct pawl_host_model *model;
+static struct side side;
+static struct pawl_error err;
+
+static int
+build(void *user, const struct pawl_step_request *request, struct pawl_host_graph *graph)
+{
+	struct side *s = user;
+	const struct pawl_graph_request asked = {.n_tokens = request->n_tokens,
+		.capacity = request->capacity,
+		.kv_dtype = strncmp(request->k_type, "f16", 3) ? PAWL_DTYPE_F32 : PAWL_DTYPE_F16,
+		.logits = (enum pawl_logits)request->logits,
+		.n_sequences = request->n_sequences,
+		.block_size = request->block_size,
+		.max_blocks = request->max_blocks,
+		.ring = request->ring};
+	struct pawl_graph *built;
+	char *text, *body;
+
+	s->n_built++;
+	if (s->fails == 1)
+		return 1;
+	if (s->fails == 2) {
+		PAWL_HOST_OK(api->graph_add_text(graph, "%x = const : f32[4]\noutput %x\n", 30));
+		return 0;
+	}
+	ck_assert(s->source->build(s->source->ctx, &asked, &built, &err) == PAWL_OK);
+	text = pawl_print(built, NULL);
+	pawl_graph_free(built);
+	ck_assert_ptr_nonnull(text);
+	/* The types of the caches are those that were asked for. */
+	ck_assert_msg(strstr(text, request->k_type) && strstr(text, request->v_type), "%s, %s",
+		request->k_type, request->v_type);
+	ck_assert(!request->ring || strstr(text, request->ring_k_type));
+	body = strchr(strchr(text, '\n') + 1, '\n') + 1;
+	*strrchr(body, '}') = 0;
+	PAWL_HOST_OK(api->graph_add_text(graph, body, strlen(body)));
+	free(text);
+	return 0;
+}
+
+static void
+rope(void *user, int64_t position, float *cos, float *sin)
+{
+	const struct side *s = user;
+
+	s->source->rope(s->source->ctx, position, s->source->rope_width, cos, sin);
+}
+
+static struct pawl_model_options
+options_of(void)
+{
+	return (struct pawl_model_options){.struct_size = sizeof(struct pawl_model_options),
+		.n_layers = side.source->n_layers,
+		.n_kv_heads = side.source->n_kv_heads,
+		.head_dim = side.source->head_dim,
+		.n_vocab = side.source->n_vocab,
+		.rope_width = side.source->rope_width,
+		.rope_halves = side.source->rope_pairs == PAWL_PAIRS_HALVES,
+		.model = MODEL,
+		.build = build,
+		.rope = rope,
+		.user = &side};
+}
+
+static void
+begin_with(const char *target, int n_threads, const struct pawl_services *services,
+	const struct pawl_tiny_options *tiny)
+{
+	const struct pawl_graph_request request = {.n_tokens = 1,
+		.capacity = CAPACITY,
+		.kv_dtype = PAWL_DTYPE_F16,
+		.logits = PAWL_LOGITS_LAST};
+
+	api = pawl_test_host_api();
+	context = pawl_test_host_context(target, n_threads, services);
+	side = (struct side){.model = pawl_tiny_model_new(tiny)};
+	side.source = pawl_tiny_model_source(side.model);
+	pawl_test_host_init(&lender, context, side.source, &request);
+	weights = lender.weights;
+}
+
+static void
+begin(void)
+{
+	const struct pawl_tiny_options tiny = pawl_tiny_defaults();
+	struct pawl_model_options options;
+
+	begin_with("ref", 1, NULL, &tiny);
+	options = options_of();
+	PAWL_HOST_OK(api->model_create(context, weights, &options, &model));
+}
+
+static void
+end(void)
+{
+	api->model_release(model);
+	pawl_test_host_release(&lender);
+	ck_assert_uint_eq(pawl_test_host_counter(context, "handles"), 1);
+	api->context_release(context);
+	pawl_tiny_model_free(side.model);
+}
+
+static struct pawl_host_decoder *
+make_decoder(int64_t chunk)
+{
+	const struct pawl_decoder_settings settings = {
+		.struct_size = sizeof(settings), .capacity = CAPACITY, .prefill_chunk = chunk};
+	struct pawl_host_decoder *decoder;
+
+	PAWL_HOST_OK(api->decoder_create(model, &settings, &decoder));
+	return decoder;
+}
+
+static void
+expect(const float *logits, unsigned seed, int64_t n)
+{
+	struct pawl_decoder_options options = pawl_test_decoder_options();
+	float *wanted;
+
+	options.capacity = n > CAPACITY ? 2 * CAPACITY : CAPACITY;
+	wanted = pawl_test_fresh(side.model, &options, seed, n);
+	ck_assert_ptr_nonnull(logits);
+	for (int64_t i = 0; i < N_VOCAB; i++)
+		ck_assert_msg(pawl_eval_same(wanted[i], logits[i]), "logit %d of %d tokens: %a, %a",
+			(int)i, (int)n, (double)wanted[i], (double)logits[i]);
+	free(wanted);
+}
+
+/* Tokens first .. first + n - 1 of a sequence. */
+static const uint32_t *
+tokens_of(unsigned seed, int64_t first, int64_t n)
+{
+	static uint32_t tokens[2 * CAPACITY];
+
+	for (int64_t i = 0; i < n; i++)
+		tokens[i] = pawl_test_token(seed, first + i);
+	return tokens;
+}
+
+START_TEST(a_decoder_asks_for_each_graph_once)
+{
+	struct pawl_host_decoder *decoder = make_decoder(8);
+	const float *logits = NULL;
+	int64_t len = -1;
+
+	PAWL_HOST_OK(api->decoder_append(decoder, tokens_of(1, 0, 21), 21, &logits));
+	expect(logits, 1, 21);
+	for (int64_t i = 21; i < 30; i++)
+		PAWL_HOST_OK(api->decoder_append(decoder, tokens_of(1, i, 1), 1, &logits));
+	expect(logits, 1, 30);
+	ck_assert_int_eq(side.n_built, 2); /* a chunk, a token */
+	ck_assert_int_eq(api->decoder_len(decoder), 30);
+	ck_assert_int_eq(api->decoder_capacity(decoder), CAPACITY);
+	/* Guesses: three right, the rest taken back. */
+	PAWL_HOST_OK(api->decoder_verify(decoder, tokens_of(1, 30, 5), 5, 6, &logits));
+	expect(logits + 2 * N_VOCAB, 1, 33);
+	PAWL_HOST_OK(api->decoder_set_len(decoder, 33, &len));
+	ck_assert_int_eq(len, 33);
+	PAWL_HOST_OK(api->decoder_append(decoder, tokens_of(1, 33, 1), 1, &logits));
+	expect(logits, 1, 34);
+	ck_assert_int_eq(side.n_built, 3);
+	ck_assert_uint_eq(pawl_test_host_counter(context, "plans.compiled"), 1 + 3);
+	ck_assert_uint_eq(pawl_test_host_counter(context, "positions"), 30 + 5 + 1);
+	api->decoder_release(decoder);
+}
+END_TEST
+
+START_TEST(a_decoder_grows_without_a_new_plan)
+{
+	struct pawl_host_decoder *decoder = make_decoder(8);
+	const float *logits = NULL;
+
+	PAWL_HOST_OK(api->decoder_append(decoder, tokens_of(1, 0, CAPACITY), CAPACITY, &logits));
+	pawl_test_host_refused(api->decoder_append(decoder, tokens_of(1, CAPACITY, 1), 1, &logits),
+		PAWL_CODE_CAPACITY, "64");
+	ck_assert_int_eq(api->decoder_len(decoder), CAPACITY);
+	PAWL_HOST_OK(api->decoder_reserve(decoder, CAPACITY + 1));
+	PAWL_HOST_OK(api->decoder_append(decoder, tokens_of(1, CAPACITY, 3), 3, &logits));
+	expect(logits, 1, CAPACITY + 3);
+	ck_assert_uint_eq(pawl_test_host_counter(context, "plans.regrown"), 1);
+	ck_assert_uint_eq(pawl_test_host_counter(context, "plans.compiled"), 1 + 2);
+	api->decoder_release(decoder);
+}
+END_TEST
+
+struct file {
+	unsigned char bytes[1 << 17];
+	size_t n;
+};
+
+static int
+write_to(void *user, const void *bytes, size_t n)
+{
+	struct file *file = user;
+
+	ck_assert_uint_le(n, sizeof(file->bytes) - file->n);
+	memcpy(file->bytes + file->n, bytes, n);
+	file->n += n;
+	return 0;
+}
+
+START_TEST(a_decoder_goes_on_from_a_snapshot)
+{
+	static struct file file;
+	struct pawl_host_decoder *decoder = make_decoder(8), *other = make_decoder(4);
+	struct pawl_model_options options = options_of();
+	struct pawl_host_model *stranger;
+	const float *logits = NULL;
+	uint32_t got[16] = {0};
+	int64_t n = 0;
+
+	PAWL_HOST_OK(api->decoder_append(decoder, tokens_of(1, 0, 11), 11, NULL));
+	PAWL_HOST_OK(api->decoder_save(decoder, tokens_of(1, 0, 11), 11, write_to, &file));
+	PAWL_HOST_OK(api->decoder_append(other, tokens_of(2, 0, 5), 5, NULL));
+	PAWL_HOST_OK(api->decoder_restore(other, file.bytes, file.n, got, 16, &n));
+	ck_assert_int_eq(n, 11);
+	ck_assert_mem_eq(got, tokens_of(1, 0, 11), 11 * sizeof(*got));
+	PAWL_HOST_OK(api->decoder_append(other, tokens_of(1, 11, 4), 4, &logits));
+	expect(logits, 1, 15);
+	pawl_test_host_refused(api->decoder_restore(other, file.bytes, file.n - 1, got, 16, &n),
+		PAWL_CODE_INVALID_FILE, "bytes");
+	api->decoder_release(decoder);
+	api->decoder_release(other);
+	/* A model without a number has none. */
+	options.model = 0;
+	PAWL_HOST_OK(api->model_create(context, weights, &options, &stranger));
+	api->model_release(model);
+	model = stranger;
+	decoder = make_decoder(8);
+	pawl_test_host_refused(api->decoder_save(decoder, got, 0, write_to, &file),
+		PAWL_CODE_UNSUPPORTED, "fingerprint");
+	api->decoder_release(decoder);
+}
+END_TEST
+
+/* Sequences join, branch, leave, are evicted and share beginnings; each is as alone. */
+START_TEST(a_pool_serves_many_sequences)
+{
+	const struct pawl_pool_settings settings = {.struct_size = sizeof(settings),
+		.n_blocks = 12,
+		.block_size = 16,
+		.max_blocks = 4,
+		.prefill_chunk = 8};
+	struct pawl_host_pool *pool;
+	uint64_t a, b, fork, handle, prefix, late;
+	const float *logits = NULL;
+	int64_t n = -1;
+
+	PAWL_HOST_OK(api->pool_create(model, &settings, &pool));
+	PAWL_HOST_OK(api->pool_open(pool, &a));
+	PAWL_HOST_OK(api->pool_open(pool, &b));
+	PAWL_HOST_OK(api->pool_append(pool, a, tokens_of(1, 0, 18), 18, &logits));
+	expect(logits, 1, 18);
+	PAWL_HOST_OK(api->pool_append(pool, b, tokens_of(2, 0, 5), 5, NULL));
+	PAWL_HOST_OK(api->pool_fork(pool, a, &fork));
+	for (int64_t i = 0; i < 4; i++) {
+		const uint64_t sequences[] = {b, fork, a};
+		const uint32_t tokens[] = {pawl_test_token(2, 5 + i), pawl_test_token(1, 18 + i),
+			pawl_test_token(1, 18 + i)};
+
+		PAWL_HOST_OK(api->pool_step(pool, sequences, tokens, 3, &logits));
+		expect(logits, 2, 6 + i);
+		expect(logits + N_VOCAB, 1, 19 + i);
+		expect(logits + 2 * N_VOCAB, 1, 19 + i);
+	}
+	ck_assert_int_eq(api->pool_len(pool, fork), 22);
+	PAWL_HOST_OK(api->pool_close(pool, fork));
+	ck_assert_int_eq(api->pool_len(pool, fork), -1);
+	PAWL_HOST_OK(api->pool_evict(pool, b, &handle, &n));
+	ck_assert_int_eq(n, 1);
+	pawl_test_host_refused(api->pool_append(pool, b, tokens_of(2, 9, 1), 1, &logits),
+		PAWL_CODE_INVALID_ARGUMENT, "");
+	PAWL_HOST_OK(api->pool_restore(pool, handle));
+	PAWL_HOST_OK(api->pool_append(pool, b, tokens_of(2, 9, 1), 1, &logits));
+	expect(logits, 2, 10);
+	PAWL_HOST_OK(api->pool_keep_prefix(pool, a, tokens_of(1, 0, 16), 16, &prefix));
+	PAWL_HOST_OK(api->pool_open(pool, &late));
+	PAWL_HOST_OK(api->pool_use_prefix(pool, late, tokens_of(3, 0, 20), 20, &n));
+	ck_assert_int_eq(n, 0);
+	PAWL_HOST_OK(api->pool_use_prefix(pool, late, tokens_of(1, 0, 16), 16, &n));
+	ck_assert_int_eq(n, 0); /* or nothing would be left to run */
+	PAWL_HOST_OK(api->pool_use_prefix(pool, late, tokens_of(1, 0, 20), 20, &n));
+	ck_assert_int_eq(n, 16);
+	PAWL_HOST_OK(api->pool_append(pool, late, tokens_of(1, 16, 4), 4, &logits));
+	expect(logits, 1, 20);
+	PAWL_HOST_OK(api->pool_set_len(pool, late, 17));
+	PAWL_HOST_OK(api->pool_append(pool, late, tokens_of(1, 17, 1), 1, &logits));
+	expect(logits, 1, 18);
+	PAWL_HOST_OK(api->pool_drop_prefix(pool, prefix));
+	pawl_test_host_refused(api->pool_drop_prefix(pool, prefix), PAWL_CODE_INVALID_ARGUMENT, "");
+	pawl_test_host_refused(api->pool_use_prefix(pool, late, tokens_of(1, 0, 20), 20, &n),
+		PAWL_CODE_INVALID_ARGUMENT, "empty");
+	pawl_test_host_refused(api->pool_step(pool, &a, tokens_of(1, 0, 1), 9, &logits),
+		PAWL_CODE_INVALID_ARGUMENT, "9 sequences");
+	pawl_test_host_refused(api->pool_append(pool, a, tokens_of(1, 22, 50), 50, &logits),
+		PAWL_CODE_CAPACITY, "");
+	PAWL_HOST_OK(api->pool_close(pool, a));
+	PAWL_HOST_OK(api->pool_close(pool, b));
+	PAWL_HOST_OK(api->pool_close(pool, late));
+	ck_assert_int_eq(api->pool_free_blocks(pool), 12);
+	api->pool_release(pool);
+}
+END_TEST
+
+START_TEST(a_graph_that_is_not_built_costs_nothing)
+{
+	struct pawl_host_decoder *decoder = make_decoder(8);
+	const float *logits = NULL;
+
+	side.fails = 1;
+	pawl_test_host_refused(api->decoder_append(decoder, tokens_of(1, 0, 5), 5, &logits),
+		PAWL_CODE_ENVIRONMENT, "the host built no graph");
+	side.fails = 2;
+	pawl_test_host_refused(api->decoder_append(decoder, tokens_of(1, 0, 5), 5, &logits),
+		PAWL_CODE_INVALID_GRAPH, "");
+	ck_assert_int_eq(api->decoder_len(decoder), 0);
+	ck_assert_ptr_null(logits);
+	side.fails = 0;
+	PAWL_HOST_OK(api->decoder_append(decoder, tokens_of(1, 0, 5), 5, &logits));
+	expect(logits, 1, 5);
+	pawl_test_host_refused(api->decoder_append(decoder, &(uint32_t){N_VOCAB}, 1, &logits),
+		PAWL_CODE_INVALID_ARGUMENT, "40");
+	pawl_test_host_refused(
+		api->decoder_set_len(decoder, 6, NULL), PAWL_CODE_INVALID_ARGUMENT, "6 of 5");
+	pawl_test_host_refused(api->decoder_verify(decoder, tokens_of(1, 0, 3), 3, 2, &logits),
+		PAWL_CODE_INVALID_ARGUMENT, "3 tokens in 2 rows");
+	api->decoder_release(decoder);
+}
+END_TEST
+
+START_TEST(models_and_settings_out_of_range_are_refused)
+{
+	static const int64_t layers[] = {0, 2};
+	struct pawl_decoder_settings settings = {.struct_size = sizeof(settings)};
+	struct pawl_pool_settings blocks = {.struct_size = sizeof(blocks)};
+	struct pawl_host_decoder *decoder = NULL;
+	struct pawl_host_pool *pool = NULL;
+	struct pawl_host_model *made = NULL;
+	struct pawl_model_options cases[9];
+	const float *logits;
+
+	for (int i = 0; i < 9; i++)
+		cases[i] = options_of();
+	cases[0].struct_size = 112;
+	cases[1].n_layers = 0;
+	cases[2].n_layers = INT64_MAX;
+	cases[3].n_vocab = 0;
+	cases[4].build = NULL;
+	cases[5].rope = NULL;
+	cases[6].window = 8;
+	cases[7].n_window_layers = 1;
+	cases[8].window = 8;
+	cases[8].window_layers = layers;
+	cases[8].n_window_layers = 2;
+	for (int i = 0; i < 9; i++)
+		pawl_test_host_refused(api->model_create(context, weights, &cases[i], &made),
+			PAWL_CODE_INVALID_ARGUMENT, "model_create: ");
+	ck_assert_ptr_null(made);
+	pawl_test_host_refused(api->decoder_create(model, &settings, &decoder),
+		PAWL_CODE_INVALID_ARGUMENT, "0 positions");
+	settings.capacity = CAPACITY;
+	settings.kv_type = "f17";
+	pawl_test_host_refused(api->decoder_create(model, &settings, &decoder),
+		PAWL_CODE_INVALID_ARGUMENT, "'f17'");
+	settings.struct_size = 40;
+	pawl_test_host_refused(api->decoder_create(model, &settings, &decoder),
+		PAWL_CODE_INVALID_ARGUMENT, "struct_size");
+	pawl_test_host_refused(
+		api->pool_create(model, &blocks, &pool), PAWL_CODE_INVALID_ARGUMENT, "");
+	ck_assert_ptr_null(decoder);
+	ck_assert_ptr_null(pool);
+	/* Handles of another kind, and none. */
+	for (int i = 0; i < 2; i++) {
+		void *no = i ? (void *)context : NULL;
+
+		pawl_test_host_refused(api->decoder_append(no, tokens_of(1, 0, 1), 1, &logits),
+			PAWL_CODE_INVALID_ARGUMENT, "no decoder");
+		pawl_test_host_refused(api->decoder_verify(no, tokens_of(1, 0, 1), 1, 1, &logits),
+			PAWL_CODE_INVALID_ARGUMENT, "no decoder");
+		pawl_test_host_refused(
+			api->decoder_reserve(no, 1), PAWL_CODE_INVALID_ARGUMENT, "no decoder");
+		pawl_test_host_refused(
+			api->pool_open(no, &(uint64_t){0}), PAWL_CODE_INVALID_ARGUMENT, "no pool");
+		pawl_test_host_refused(
+			api->pool_close(no, 1), PAWL_CODE_INVALID_ARGUMENT, "no pool");
+		ck_assert_int_eq(api->decoder_len(no), 0);
+		ck_assert_int_eq(api->pool_len(no, 1), -1);
+		ck_assert_int_eq(api->pool_free_blocks(no), 0);
+		api->decoder_release(no);
+		api->pool_release(no);
+		api->model_release(no);
+	}
+}
+END_TEST
+
+/* Layers with a window keep rings; the bits are those of a decoder that keeps everything. */
+START_TEST(a_decoder_keeps_rings)
+{
+	enum { N = 300, RING_CAPACITY = 512 };
+	static const int64_t layers[] = {0, 2};
+	struct pawl_tiny_options tiny = pawl_tiny_defaults();
+	struct pawl_decoder_settings settings = {.struct_size = sizeof(settings),
+		.capacity = RING_CAPACITY,
+		.prefill_chunk = 8,
+		.rings = 1,
+		.ring_rollback = 4};
+	struct pawl_decoder_options plain = pawl_test_decoder_options();
+	struct pawl_model_options options;
+	struct pawl_host_decoder *decoder;
+	struct pawl_decoder *wanted;
+	const float *logits = NULL;
+
+	tiny.n_layers = 3;
+	tiny.window = 20;
+	tiny.window_layers = 5;
+	begin_with("ref", 1, NULL, &tiny);
+	options = options_of();
+	options.window = 20;
+	options.window_layers = layers;
+	options.n_window_layers = 2;
+	PAWL_HOST_OK(api->model_create(context, weights, &options, &model));
+	plain.capacity = RING_CAPACITY;
+	wanted = pawl_test_decoder(side.model, &plain);
+	PAWL_HOST_OK(api->decoder_create(model, &settings, &decoder));
+	for (int64_t i = 0; i < N; i += 5) {
+		const float *row = pawl_test_prefill(wanted, 1, i, 5);
+
+		PAWL_HOST_OK(api->decoder_append(decoder, tokens_of(1, i, 5), 5, &logits));
+		for (int j = 0; j < N_VOCAB; j++)
+			ck_assert(pawl_eval_same(row[j], logits[j]));
+	}
+	pawl_decoder_free(wanted);
+	api->decoder_release(decoder);
+	end();
+}
+END_TEST
+
+static int n_parallel, n_asked;
+
+struct part {
+	void (*fn)(void *arg, int64_t i);
+	void *arg;
+};
+
+static void *
+second_part(void *arg)
+{
+	const struct part *part = arg;
+
+	part->fn(part->arg, 1);
+	return NULL;
+}
+
+static int
+two_at_once(void *user, int64_t n, void (*fn)(void *arg, int64_t i), void *arg)
+{
+	struct part part = {fn, arg};
+	pthread_t thread;
+
+	(void)user;
+	ck_assert_int_eq(n, 2);
+	n_parallel++;
+	ck_assert_int_eq(pthread_create(&thread, NULL, second_part, &part), 0);
+	fn(arg, 0);
+	pthread_join(thread, NULL);
+	return 0;
+}
+
+static int
+is_aborted(void *user)
+{
+	const int *from = user;
+
+	return n_asked++ == *from;
+}
+
+/* What the host lends goes to the drivers too. */
+START_TEST(drivers_use_the_services)
+{
+	const struct pawl_tiny_options tiny = pawl_tiny_defaults();
+	int from = -1;
+	const struct pawl_services services = {.struct_size = sizeof(services),
+		.user = &from,
+		.parallel_for = two_at_once,
+		.is_aborted = is_aborted};
+	struct pawl_model_options options;
+	struct pawl_host_decoder *decoder;
+	const float *logits = NULL;
+
+#ifdef PAWL_HAVE_LLVM
+	begin_with("cpu", 2, &services, &tiny);
+#else
+	begin_with("ref", 2, &services, &tiny);
+#endif
+	options = options_of();
+	PAWL_HOST_OK(api->model_create(context, weights, &options, &model));
+	decoder = make_decoder(8);
+	PAWL_HOST_OK(api->decoder_append(decoder, tokens_of(1, 0, 3), 3, &logits));
+#ifdef PAWL_HAVE_LLVM
+	n_parallel = 0;
+	PAWL_HOST_OK(api->decoder_set_len(decoder, 2, NULL));
+	PAWL_HOST_OK(api->decoder_append(decoder, tokens_of(1, 2, 1), 1, &logits));
+	ck_assert_int_eq(n_parallel, 1);
+#endif
+	n_asked = 0;
+	from = 0;
+	pawl_test_host_refused(api->decoder_append(decoder, tokens_of(1, 3, 1), 1, &logits),
+		PAWL_CODE_ENVIRONMENT, "told to stop");
+	ck_assert_int_eq(api->decoder_len(decoder), 3);
+	from = -1;
+	PAWL_HOST_OK(api->decoder_append(decoder, tokens_of(1, 3, 1), 1, &logits));
+	expect(logits, 1, 4);
+	api->decoder_release(decoder);
+	end();
+}
+END_TEST
+
+Suite *
+pawl_host_drivers_suite(void)
+{
+	Suite *suite = suite_create("host_drivers");
+	TCase *tcase = tcase_create("host_drivers"), *bare = tcase_create("bare");
+
+	tcase_add_checked_fixture(tcase, begin, end);
+	tcase_add_test(tcase, a_decoder_asks_for_each_graph_once);
+	tcase_add_test(tcase, a_decoder_grows_without_a_new_plan);
+	tcase_add_test(tcase, a_decoder_goes_on_from_a_snapshot);
+	tcase_add_test(tcase, a_pool_serves_many_sequences);
+	tcase_add_test(tcase, a_graph_that_is_not_built_costs_nothing);
+	tcase_add_test(tcase, models_and_settings_out_of_range_are_refused);
+	suite_add_tcase(suite, tcase);
+	tcase_add_test(bare, a_decoder_keeps_rings);
+	tcase_add_test(bare, drivers_use_the_services);
+	suite_add_tcase(suite, bare);
+	return suite;
+}
