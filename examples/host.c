@@ -129,9 +129,16 @@ make_cache(struct pawl_host_plan *plan)
 {
 	const struct pawl_cache_options options = {
 		.struct_size = sizeof(options), .memory = lend_kv, .returned = take_back};
+	struct pawl_host_status *status;
 	struct pawl_host_cache *cache;
 
-	must(api->cache_create(plan, &options, &cache), "cache");
+	status = api->cache_create(plan, &options, &cache);
+	if (api->status_code(status) == PAWL_CODE_UNSUPPORTED) {
+		/* A target that has memory of its own keeps them there. */
+		api->status_free(status);
+		status = api->cache_create(plan, NULL, &cache);
+	}
+	must(status, "cache");
 	return cache;
 }
 

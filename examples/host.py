@@ -17,6 +17,7 @@ VOCAB, WIDTH, HEAD, FFN, CAPACITY, TOKENS = 64, 32, 16, 64, 32, 16
 
 ABI_VERSION = 1
 DATA, SYMBOL = 2, 3  # enum pawl_binding_role
+UNSUPPORTED = 5  # enum pawl_status_code
 LOG = c.CFUNCTYPE(None, c.c_void_p, c.c_int, c.c_char_p)
 MEMORY = c.CFUNCTYPE(c.c_void_p, c.c_void_p, c.c_char_p, c.c_size_t)
 RETURNED = c.CFUNCTYPE(None, c.c_void_p, c.c_void_p)
@@ -85,7 +86,11 @@ TABLE = [
 
 
 class Refusal(Exception):
-    """A status of Pawl."""
+    """A status of Pawl, with its code."""
+
+    def __init__(self, code, message):
+        super().__init__(message)
+        self.code = code
 
 
 class Pawl:
@@ -110,9 +115,9 @@ class Pawl:
         def checked_call(*arguments):
             status = call(*arguments)
             if status:
-                message = self.status_message(status).decode()
+                refusal = Refusal(self.status_code(status), self.status_message(status).decode())
                 self.status_free(status)
-                raise Refusal(message)
+                raise refusal
         return checked_call
 
     def make(self, create, *arguments):
@@ -240,11 +245,20 @@ def decode(pawl, at, session, cache, token):
     return c.c_int32.from_address(out.value).value
 
 
+def make_cache(pawl, plan, lender):
+    try:
+        return pawl.make(pawl.cache_create, plan, c.byref(lender.options))
+    except Refusal as refusal:
+        if refusal.code != UNSUPPORTED:
+            raise
+    return pawl.make(pawl.cache_create, plan, None)  # the target has memory of its own
+
+
 def decode_two(pawl, plan, session, lender):
     """Two texts take turns: each has a cache of its own, both have the one plan and session."""
     at = {name: pawl.plan_find(plan, DATA, name.encode()) for name in ("ids", "cos", "sin", "offset")}
     at["attended_len"] = pawl.plan_find(plan, SYMBOL, b"attended_len")
-    caches = [pawl.make(pawl.cache_create, plan, c.byref(lender.options)) for _ in range(2)]
+    caches = [make_cache(pawl, plan, lender) for _ in range(2)]
     texts = [[1], [2]]
     for _ in range(TOKENS):
         for text, cache in zip(texts, caches):

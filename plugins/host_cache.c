@@ -85,11 +85,17 @@ static enum pawl_status
 make_lent(const struct pawl_host_geometry *g, const struct pawl_cache_options *options,
 	struct pawl_host_cache *cache, struct pawl_error *err)
 {
+	const struct pawl_device *device = cache->object.context->device;
 	int32_t n = n_tensors(g);
-	struct pawl_storage **storages = calloc((size_t)n, sizeof(struct pawl_storage *));
-	struct lender *lender = calloc(1, sizeof(*lender));
+	struct pawl_storage **storages;
+	struct lender *lender;
 	enum pawl_status status = PAWL_OK;
 
+	if (device->location.space != PAWL_MEMORY_HOST)
+		return pawl_fail(err, PAWL_UNSUPPORTED,
+			"cache_create: target %s has memory of its own", device->api->name);
+	storages = calloc((size_t)n, sizeof(struct pawl_storage *));
+	lender = calloc(1, sizeof(*lender));
 	if (!storages || !lender) {
 		free(storages);
 		free(lender);

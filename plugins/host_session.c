@@ -169,6 +169,10 @@ pawl_host_session_bind(
 		"session_bind");
 	if (failed)
 		return failed;
+	if (session->plan->plan->device->location.space != PAWL_MEMORY_HOST)
+		return pawl_host_refuse(PAWL_UNSUPPORTED,
+			"session_bind: target %s has memory of its own",
+			session->plan->plan->device->api->name);
 	if (!bytes || (uintptr_t)bytes % KV_ALIGNMENT)
 		return pawl_host_refuse(PAWL_INVALID_ARGUMENT,
 			"session_bind: the memory of '%.64s' is not aligned to %d bytes",
@@ -427,6 +431,17 @@ pawl_host_session_run(struct pawl_host_session *session, int64_t n_new)
 	return pawl_host_status(status, &err);
 }
 
+/* State that is an output stays where the target has it. */
+static bool
+is_in_host_memory(const struct pawl_host_session *session, int32_t output)
+{
+	const struct pawl_program *program = session->plan->plan->program;
+	int32_t slot = program->outputs[output];
+
+	return program->slots[slot].role != PAWL_SLOT_KV ||
+	       session->plan->plan->device->location.space == PAWL_MEMORY_HOST;
+}
+
 struct pawl_host_status *
 pawl_host_session_output(
 	const struct pawl_host_session *session, int64_t i, const void **bytes, size_t *n_bytes)
@@ -441,6 +456,10 @@ pawl_host_session_output(
 	if (!session->has_run)
 		return pawl_host_refuse(
 			PAWL_INVALID_ARGUMENT, "session_output: the last run did not succeed");
+	if (!is_in_host_memory(session, (int32_t)i))
+		return pawl_host_refuse(PAWL_UNSUPPORTED,
+			"session_output: '%.64s' lies in the memory of the target",
+			session->plan->bindings[i].name);
 	*bytes = pawl_bindings_output(session->bindings, (int32_t)i, NULL);
 	*n_bytes = (size_t)session->plan->bindings[i].n_bytes;
 	return NULL;

@@ -30,6 +30,13 @@ else
   skip 'hosts on cpu: built without LLVM'
 fi
 
+# A GPU that is a mock: kernels are compiled for the CPU and run on fibers.
+PAWL_CUDA_DRIVER=$top_builddir/tests/.libs/mock_cuda.so
+PAWL_NVRTC=$top_builddir/tests/.libs/mock_nvrtc.so
+export PAWL_CUDA_DRIVER PAWL_NVRTC
+test -f "$PAWL_CUDA_DRIVER" && test -f "$PAWL_NVRTC" || exit 99
+targets="$targets cuda"
+
 host_c() {
   "$top_builddir/examples/host" "$plugin" "$@"
 }

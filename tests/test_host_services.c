@@ -426,6 +426,26 @@ START_TEST(threads_share_a_plan)
 }
 END_TEST
 
+/* A context, a plan and whatever is made of them in each of several threads at once. */
+static void *
+decode_alone(void *arg)
+{
+	(void)arg;
+	decode(pawl_test_host_context(target(), 1, NULL));
+	return NULL;
+}
+
+START_TEST(threads_have_contexts_of_their_own)
+{
+	pthread_t threads[3];
+
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, decode_alone, NULL), 0);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+}
+END_TEST
+
 Suite *
 pawl_host_services_suite(void)
 {
@@ -440,6 +460,7 @@ pawl_host_services_suite(void)
 	tcase_add_test(tcase, parts_that_do_not_run_at_once_are_found_out);
 	tcase_add_test(tcase, a_host_may_give_up);
 	tcase_add_test(tcase, threads_share_a_plan);
+	tcase_add_test(tcase, threads_have_contexts_of_their_own);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

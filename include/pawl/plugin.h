@@ -194,7 +194,7 @@ struct pawl_cache_options {
 	/*
 	 * NULL: the memory is Pawl's.  Else asked for the memory of each kv const: n_bytes, aligned
 	 * to 64 bytes, apart from all others; lent until returned.  NULL ends the call with
-	 * PAWL_CODE_OUT_OF_MEMORY.
+	 * PAWL_CODE_OUT_OF_MEMORY; PAWL_CODE_UNSUPPORTED where a target has memory of its own.
 	 */
 	void *(*memory)(void *user, const char *name, size_t n_bytes);
 	/* NULL, or told of memory that is no longer used; also when cache_create fails. */
@@ -433,7 +433,7 @@ struct pawl_api {
 		struct pawl_host_cache *cache, int64_t n, int64_t *len);
 	/*
 	 * The memory of a kv const, of the plan's type, until the cache grows, is owned or
-	 * released.
+	 * released.  PAWL_CODE_UNSUPPORTED where it is the target's own.
 	 */
 	struct pawl_host_status *(*cache_memory)(struct pawl_host_cache *cache, const char *name,
 		void **bytes, size_t *n_bytes);
@@ -474,7 +474,8 @@ struct pawl_api {
 	 * Lends memory to a kv const: n_bytes of its size, aligned to 64 bytes, until bound anew or
 	 * the session is released.  The host keeps lengths itself.  Cheap, allocates nothing that
 	 * stays.  Memory that two kv consts or a kv and a weight share is refused by the next run.
-	 * Leaves the session without a cache.
+	 * Leaves the session without a cache.  PAWL_CODE_UNSUPPORTED where the target has memory of
+	 * its own.
 	 */
 	struct pawl_host_status *(*session_bind)(
 		struct pawl_host_session *session, int64_t binding, void *bytes, size_t n_bytes);
@@ -504,7 +505,8 @@ struct pawl_api {
 		struct pawl_host_session *session, int64_t n_new);
 	/*
 	 * Output i of the graph after a run; valid until the next, or until what it lies in is
-	 * bound anew.  PAWL_CODE_INVALID_ARGUMENT unless the last run succeeded.
+	 * bound anew.  PAWL_CODE_INVALID_ARGUMENT unless the last run succeeded;
+	 * PAWL_CODE_UNSUPPORTED for state that lies in the target's own memory.
 	 */
 	struct pawl_host_status *(*session_output)(const struct pawl_host_session *session,
 		int64_t i, const void **bytes, size_t *n_bytes);
