@@ -9,6 +9,7 @@
  * was refused.  Line 4: counters.  The model is the toy of examples/toy.h.
  */
 #include <dlfcn.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,8 +46,10 @@ open_plugin(const char *path)
 	}
 	*(void **)&negotiate = dlsym(module, "pawl_negotiate");
 	*(void **)&get_api = dlsym(module, "pawl_get_api");
-	if (!negotiate || !get_api || !negotiate(&version) || !(api = get_api(version))) {
-		fprintf(stderr, "host: %s has no version in common with this program\n", path);
+	/* Within a version the table grows at its end: it must have what is used here. */
+	if (!negotiate || !get_api || !negotiate(&version) || !(api = get_api(version)) ||
+		api->struct_size < offsetof(struct pawl_api, graph_add_text)) {
+		fprintf(stderr, "host: %s is too old for this program\n", path);
 		exit(1);
 	}
 }

@@ -101,11 +101,11 @@ class Pawl:
         version = c.c_uint32(ABI_VERSION)
         module.pawl_get_api.restype = c.c_void_p
         if not module.pawl_negotiate(c.byref(version)):
-            raise OSError(f"{path} has no version in common with this program")
+            raise OSError(f"{path} is too old for this program")
         base = module.pawl_get_api(version)
         n_entries = (c.c_size_t.from_address(base).value - 24) // 8
         if n_entries < len(TABLE):
-            raise OSError(f"{path} has {n_entries} entries, this program needs {len(TABLE)}")
+            raise OSError(f"{path} is too old for this program")
         for i, (name, result, *arguments) in enumerate(TABLE):
             entry = c.c_void_p.from_address(base + 24 + 8 * i).value
             call = c.CFUNCTYPE(result, *arguments)(entry)

@@ -68,6 +68,16 @@ for host in $hosts; do
   check "$host says so in a line" test "$(wc -l <"$dir/err")" = 1
   check "$host names the module" grep -q 'no target_nowhere.so' "$dir/err"
 done
+plugin=$top_builddir/tests/.libs/plugin_older.so
+test -f "$plugin" || exit 99
+for older in version table; do
+  for host in $hosts; do
+    PAWL_TEST_PLUGIN=$older $host ref >"$dir/out" 2>"$dir/err"
+    check "$host beside an older $older" test $? = 1
+    check "$host says that the $older is older" grep -q 'is too old for this program' "$dir/err"
+  done
+done
+plugin=$top_builddir/plugins/.libs/pawl_plugin.so
 host_c ref "$dir/plan.json" >/dev/null
 check 'the plan is dumped' grep -q '"graph_hash"' "$dir/plan.json"
 "$top_builddir/examples/host" "$dir/none.so" >/dev/null 2>"$dir/err"

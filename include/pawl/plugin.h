@@ -20,6 +20,9 @@
  * and writes only inside of it and takes what lies beyond for 0.  A size below that of version 1,
  * or one that is no multiple of 8, is PAWL_CODE_INVALID_ARGUMENT.
  *
+ * The table may grow within a version: a host that can do without the functions at its end looks at
+ * struct_size.
+ *
  * Errors: a fallible function returns NULL for success, otherwise a status that the caller frees
  * with status_free.  Its outcomes are of three kinds: ok; declined, which is PAWL_CODE_UNSUPPORTED
  * or PAWL_CODE_STALE, with the reason; error.  A function that fails has changed nothing and leaves
@@ -111,8 +114,8 @@ struct pawl_services {
 	 * Threads for runs and packing, in place of Pawl's own.  Calls part(arg, i) once for each i
 	 * below n, all at the same time, since they wait for each other; returns 0 when all have
 	 * returned, anything else when none was called (the caller then works alone).  Called on
-	 * the thread of session_create and session_run, never by two at a time for one session.
-	 * context_create tries it and fails where the parts do not all run at once.
+	 * the thread of the call that runs or packs, never by two at a time for one session or
+	 * driver.  context_create tries it and fails where the parts do not all run at once.
 	 */
 	int (*parallel_for)(
 		void *user, int64_t n, void (*part)(void *arg, int64_t i), void *arg);
