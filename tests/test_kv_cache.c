@@ -1,6 +1,7 @@
 #include "runtime/kv_cache.h"
 
 #include "runtime/inference_context.h"
+#include "runtime/kv_over.h"
 #include "tests/decoding.h"
 #include "tests/suites.h"
 
@@ -266,6 +267,45 @@ START_TEST(layers_given_one_by_one)
 }
 END_TEST
 
+/* Storages of somebody else: all of the shape, in one known place, apart from each other. */
+START_TEST(a_cache_over_storages_that_are_lent)
+{
+	struct pawl_kv_cache *other = make(), *cache = NULL;
+	const struct pawl_kv_shape made = *pawl_kv_cache_shape(other);
+	struct pawl_storage *storages[6], *good, elsewhere;
+	static const struct {
+		int at;
+		const char *text;
+	} cases[] = {{2, "layer 1 slot 0 is missing"},
+		{3, "layer 1 slot 1 has another type than its cache"},
+		{4, "layer 2 slot 0 is not where the first is"},
+		{5, "layer 2 slot 1 shares memory with layer 0 slot 1"}};
+
+	for (int i = 0; i < 6; i++)
+		storages[i] = pawl_kv_cache_storage(other, id_of(i / 2, (enum pawl_kv_slot)(i % 2)));
+	for (int i = 0; i < 4; i++) {
+		good = storages[cases[i].at];
+		elsewhere = *good;
+		elsewhere.location = PAWL_LOCATION_UNKNOWN;
+		storages[cases[i].at] = i == 0 ? NULL : i == 1 ? storages[0] : i == 2 ? &elsewhere
+										      : storages[1];
+		ck_assert_int_eq(
+			pawl_kv_cache_over(&made, storages, &cache, &err), PAWL_INVALID_ARGUMENT);
+		ck_assert_str_eq(err.text, cases[i].text);
+		storages[cases[i].at] = good;
+	}
+	ck_assert_ptr_null(cache);
+	ck_assert_int_eq(pawl_kv_cache_over(&made, storages, &cache, &err), PAWL_OK);
+	ck_assert(pawl_location_equal(pawl_kv_cache_location(cache), PAWL_LOCATION_HOST));
+	ck_assert_uint_ne(pawl_kv_cache_alloc_id(cache).value, pawl_kv_cache_alloc_id(other).value);
+	ck_assert_int_eq(pawl_kv_cache_len(cache), 0);
+	pawl_kv_cache_free(other);
+	ck_assert_ptr_eq(pawl_kv_cache_storage(cache, id_of(2, PAWL_KV_V)), storages[5]);
+	memset(storages[5]->bytes, 0, (size_t)storages[5]->n_bytes);
+	pawl_kv_cache_free(cache);
+}
+END_TEST
+
 Suite *
 pawl_kv_cache_suite(void)
 {
@@ -281,6 +321,7 @@ pawl_kv_cache_suite(void)
 	tcase_add_test(tcase, clear_gives_up_capacity_too);
 	tcase_add_test(tcase, set_layer_mints_an_id_and_loses_residency);
 	tcase_add_test(tcase, layers_given_one_by_one);
+	tcase_add_test(tcase, a_cache_over_storages_that_are_lent);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
