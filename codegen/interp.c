@@ -284,7 +284,7 @@ check_ids(const struct pawl_interp *interp, const struct pawl_node *gather, stru
 {
 	const struct pawl_node *table = pawl_node_input(gather, 0), *ids = pawl_node_input(gather, 1);
 	const struct pawl_tensor *list = &interp->values[ids->id].tensor;
-	int64_t n_rows = table->type.dim[0].base, i;
+	int64_t n_rows = interp->values[table->id].tensor.dim[0], i;
 
 	if (pawl_node_base(ids)->op != PAWL_OP_CONST)
 		return PAWL_OK;

@@ -39,7 +39,7 @@ pawl_infer_gather(const struct pawl_infer_call *c)
 	const struct pawl_type *table = pawl_infer_in(c, 0), *ids = pawl_infer_in(c, 1);
 
 	if (pawl_infer_check(c, 0, PAWL_DTYPES_FLOAT | PAWL_DTYPES_QUANT, 2) ||
-		pawl_infer_check_static(c, 0) ||
+		pawl_infer_check_row(c, 0) ||
 		pawl_infer_check(c, 1, PAWL_DTYPE_BIT(U32) | PAWL_DTYPE_BIT(I32), 1))
 		return PAWL_INVALID_GRAPH;
 	*c->type = (struct pawl_type){

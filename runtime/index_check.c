@@ -32,7 +32,7 @@ is_same(const struct pawl_index_check *a, const struct pawl_index_check *b)
 	       pawl_type_equal(&a->type, &b->type) &&
 	       is_same_place(&a->access, &b->access, a->type.rank) && a->may_skip == b->may_skip &&
 	       a->wraps == b->wraps && a->of_state == b->of_state &&
-	       pawl_dim_equal(a->extent, b->extent) && a->limit == b->limit;
+	       pawl_dim_equal(a->extent, b->extent) && pawl_dim_equal(a->limit, b->limit);
 }
 
 static void
@@ -88,7 +88,7 @@ add_access(struct collect *c, const struct pawl_step *step, const struct pawl_st
 		.wraps = access->modulus > 0,
 		.of_state = true,
 		.extent = pawl_dim_const(1),
-		.limit = access->limit,
+		.limit = pawl_dim_const(access->limit),
 	};
 
 	if (access->at_dim < 0)
@@ -124,8 +124,9 @@ add_pages(struct collect *c, const struct pawl_step *step, const struct pawl_ste
 			.access = index->access,
 			.of_state = true,
 			.may_skip = i == 3,
-			.limit = i == 3 ? pawl_attend_most(op)
-					: op->inputs[1].type.dim[2].base / op->attrs.block,
+			.limit = pawl_dim_const(i == 3 ? pawl_attend_most(op)
+						       : op->inputs[1].type.dim[2].base /
+								 op->attrs.block),
 		};
 
 		if (index->value >= 0)
@@ -148,10 +149,10 @@ add_op(struct collect *c, const struct pawl_step *step, const struct pawl_step_o
 
 	if (op->op == PAWL_OP_GATHER) {
 		index = &op->inputs[1];
-		check.limit = op->inputs[0].type.dim[0].base;
+		check.limit = op->inputs[0].type.dim[0];
 	} else if (op->op == PAWL_OP_ATTENTION) {
 		index = &op->inputs[3];
-		check.limit = PAWL_ATTEND_MOST + 1;
+		check.limit = pawl_dim_const(PAWL_ATTEND_MOST + 1);
 	} else if (op->op == PAWL_OP_PAGED_ATTENTION) {
 		return add_pages(c, step, op, err);
 	} else {
@@ -232,15 +233,16 @@ check_start(const struct pawl_index_check *check, const char *name, int64_t star
 	const int64_t *symbols, struct pawl_error *err)
 {
 	int64_t extent = extent_of(check->extent, symbols);
+	int64_t limit = extent_of(check->limit, symbols);
 
 	if (start < 0)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"%s: %s is %" PRId64 ", a start is not negative", check->op, name, start);
-	if (!check->wraps && start > check->limit - extent)
+	if (!check->wraps && start > limit - extent)
 		return pawl_fail(err, check->of_state ? PAWL_CAPACITY : PAWL_INVALID_ARGUMENT,
 			"%s: %s is %" PRId64 ": %" PRId64
 			" more would go beyond the capacity of %" PRId64,
-			check->op, name, start, extent, check->limit);
+			check->op, name, start, extent, limit);
 	return PAWL_OK;
 }
 
@@ -250,6 +252,7 @@ pawl_index_check_run(const struct pawl_index_check *check, const struct pawl_pro
 {
 	const struct pawl_access *access = &check->access;
 	struct pawl_tensor list = {.rank = check->type.rank, .at_dim = -1};
+	int64_t limit = extent_of(check->limit, symbols);
 	const char *name;
 
 	if (check->slot < 0)
@@ -273,11 +276,11 @@ pawl_index_check_run(const struct pawl_index_check *check, const struct pawl_pro
 	for (int64_t i = 0; i < pawl_tensor_elems(&list); i++) {
 		int64_t index = pawl_tensor_load_i64(&list, i);
 
-		if (index >= check->limit || (index < 0 && !check->may_skip))
+		if (index >= limit || (index < 0 && !check->may_skip))
 			return pawl_fail(err,
 				check->of_state ? PAWL_CAPACITY : PAWL_INVALID_ARGUMENT,
 				"%s: %s[%" PRId64 "] is %" PRId64 ", outside 0 to %" PRId64,
-				check->op, name, i, index, check->limit - 1);
+				check->op, name, i, index, limit - 1);
 	}
 	return PAWL_OK;
 }

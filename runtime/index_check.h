@@ -20,7 +20,7 @@ struct pawl_index_check {
 	bool wraps;    /* start modulo a ring: only its sign is checked */
 	bool of_state; /* beyond the limit is PAWL_CAPACITY, else PAWL_INVALID_ARGUMENT */
 	struct pawl_dim extent; /* of what goes from a start on; a list's are 1 each */
-	int64_t limit;
+	struct pawl_dim limit;  /* symbolic: the rows of a table that the program computes */
 };
 
 /*

@@ -22,7 +22,7 @@ pawl_emit_gather_value(
 	}
 	id = pawl_emit_load_element(e, &ids->access, 1, at->index);
 	id = LLVMBuildIntCast2(e->builder, id, e->i64, ids->access.dtype != PAWL_DTYPE_U32, "");
-	is_row = icmp(e, LLVMIntULT, id, k64(e, table->type.dim[0].base));
+	is_row = icmp(e, LLVMIntULT, id, pawl_emit_dim(e, table->type.dim[0]));
 	there.index[0] = choose(e, is_row, id, k64(e, 0));
 	if (!pawl_dtype_is_blocked(table->access.dtype)) {
 		value = pawl_emit_load(e, &table->access, 2, &there);
