@@ -21,6 +21,7 @@ host='pawl_get_api pawl_negotiate pawl_version'
 plugins=$top_builddir/plugins/.libs
 object "$top_builddir/.libs/libpawl.so" "$host" "$core"
 object "$plugins/pawl_plugin.so" 'pawl_get_api pawl_negotiate' "$core"
+object "$plugins/libggml-pawl.so" 'ggml_backend_init ggml_backend_score' "$core"
 for file in "$plugins"/target_*.so; do
   object "$file" pawl_target_query "$core"
 done
@@ -29,7 +30,7 @@ if [ -f "$plugins/cpu_compiler.so" ]; then
 fi
 for file in "$plugins"/*.so; do
   case $(basename "$file") in
-  pawl_plugin.so | target_*.so | cpu_compiler.so) ;;
+  pawl_plugin.so | libggml-pawl.so | target_*.so | cpu_compiler.so) ;;
   *)
     echo "$file: what may it export?"
     failed=1
@@ -37,4 +38,4 @@ for file in "$plugins"/*.so; do
   esac
 done
 echo "$n shared objects"
-test $n -ge 4 && exit $failed
+test $n -ge 5 && exit $failed

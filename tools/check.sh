@@ -45,6 +45,7 @@ if [ -n "$ci" ]; then
   try_fetch_model || say "going on without the model"
   try_fetch_gemma || say "going on without Gemma"
   try_install_reference || say "going on without the float64 reference"
+  try_install_host || say "going on without llama.cpp as a host"
 else
   install_packages $build_packages
 fi
@@ -56,6 +57,8 @@ find "$root/build" -name '*.trs' -exec rm -f {} +
 run_tests "$root/build" check
 run_tests "$root/build" check-cuda
 PAWL_TEST_MODEL=$model PAWL_TEST_GEMMA=$gemma run_tests "$root/build" check-model
+PAWL_TEST_MODEL=$model PAWL_TEST_GEMMA=$gemma PAWL_TEST_HOST=$host_folder \
+  run_tests "$root/build" check-host
 
 if [ -n "$ci" ]; then
   build "$root/build-sanitize" --enable-werror --enable-sanitize=address,undefined

@@ -28,6 +28,11 @@ gemma_name=gemma-3-270m-q4_k_m.gguf
 gemma_sha256=a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818
 gemma=$cache/$gemma_name
 
+# llama.cpp as one shared object that shows its symbols, with a server in Python around it: a host
+# of libggml-pawl.so that needs no compiling.
+host_packages=xllamacpp==2026.10.11549
+host_folder=$cache/xllamacpp-2026.10.11549
+
 say() {
   echo "$(basename "$0"): $*" >&2
 }
@@ -184,4 +189,19 @@ try_install_nvrtc() {
     return 1
   fi
   mv "$nvrtc_folder.new" "$nvrtc_folder" && rm -f "$cache/nvrtc.log"
+}
+
+# try_install_host: leaves $host_packages in $host_folder, or says why it cannot and returns 1.
+try_install_host() {
+  PYTHONPATH=$host_folder python3 -c 'import xllamacpp' 2>/dev/null && return 0
+  install_packages $(pip_package)
+  say "installing $host_packages into $host_folder"
+  mkdir -p "$cache" && rm -rf "$host_folder" "$host_folder.new" || return 1
+  if ! python3 -m pip --disable-pip-version-check install -q --no-cache-dir --no-deps \
+    --target "$host_folder.new" $host_packages >"$cache/host.log" 2>&1; then
+    tail -n 5 "$cache/host.log" >&2
+    say "pip could not install $host_packages"
+    return 1
+  fi
+  mv "$host_folder.new" "$host_folder" && rm -f "$cache/host.log"
 }

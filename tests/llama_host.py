@@ -1,0 +1,133 @@
+"""
+llama.cpp with libggml-pawl.so, in one process: what `llama-host.sh` asks for.
+
+    llama_host.py golden MODEL CASES on|off    the golden prompts, flash attention on or off
+    llama_host.py grow MODEL                   a long answer, and four at once
+    llama_host.py devices                      the names of the host's devices
+
+The server of xllamacpp is the host.  The last line counts checks, as model-test.sh reads it.
+"""
+import ctypes
+import json
+import math
+import os
+import sys
+
+import xllamacpp
+
+LIBRARY = ctypes.CDLL(xllamacpp.xllamacpp.__file__)
+MARGIN = 0.1  # of the reference's two largest logits: below it another token may be the largest
+MOST_KL = 1e-5
+counts = {True: 0, False: 0}
+
+
+def check(name, is_right, detail=""):
+    counts[bool(is_right)] += 1
+    if not is_right:
+        print(f"FAILED: {name}: {detail}")
+
+
+def devices():
+    LIBRARY.ggml_backend_load_all()
+    return [device["name"] for device in xllamacpp.get_device_info()]
+
+
+def counters():
+    """What the backend counted so far, {"graphs": 12, ...}, and for which ops it fell back."""
+    LIBRARY.ggml_backend_reg_by_name.restype = ctypes.c_void_p
+    LIBRARY.ggml_backend_reg_get_proc_address.restype = ctypes.c_void_p
+    registry = ctypes.c_void_p(LIBRARY.ggml_backend_reg_by_name(b"Pawl"))
+    address = LIBRARY.ggml_backend_reg_get_proc_address(registry, b"pawl_ggml_counters")
+    room = ctypes.create_string_buffer(4096)
+    ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)(address)(room, len(room))
+    numbers = room.value.decode().split(";")[0]
+    return {name: int(n) for name, n in (word.rsplit(" ", 1) for word in numbers.split(", "))}
+
+
+def server(model, flash_attention=True, length=1024, parallel=1):
+    kinds = xllamacpp.llama_flash_attn_type
+    params = xllamacpp.CommonParams()
+    params.model.path = model
+    params.n_ctx, params.n_parallel, params.n_gpu_layers = length * parallel, parallel, 99
+    params.warmup = params.fit_params = False
+    params.no_extra_bufts = True
+    params.flash_attn_type = (kinds.LLAMA_FLASH_ATTN_TYPE_ENABLED if flash_attention
+                              else kinds.LLAMA_FLASH_ATTN_TYPE_DISABLED)
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    return xllamacpp.Server(params)
+
+
+def answer(host, prompt, n, n_probs=0):
+    result = host.handle_completions({"prompt": prompt, "n_predict": n, "temperature": 0,
+                                      "n_probs": n_probs, "cache_prompt": False,
+                                      "ignore_eos": False})
+    if isinstance(result, (str, bytes)):
+        result = json.loads(result)
+    return result["choices"][0]
+
+
+def divergence(truth, found):
+    """
+    At most by what is beyond the reference's largest logits, the Kullback-Leibler divergence: these
+    tokens, and all others as one.
+    """
+    logp = {i: x - truth["normalizer"] for i, x in zip(truth["ids"], truth["logits"]) if i in found}
+    rest, seen = 1 - sum(map(math.exp, logp.values())), 1 - sum(math.exp(found[i]) for i in logp)
+    kl = sum(math.exp(p) * (p - found[i]) for i, p in logp.items())
+    return kl + rest * math.log(rest / seen) if rest > 1e-6 and seen > 1e-6 else kl
+
+
+def golden(model, path, flash_attention):
+    host = server(model, flash_attention)
+    with open(path, encoding="utf-8") as file:
+        cases = json.load(file)["cases"]
+    kls = []
+    for case in cases:
+        greedy, steps = case["greedy"], []
+        if len(case["tokens"]) + len(greedy["tokens"]) < 1000:
+            steps = answer(host, case["tokens"], len(greedy["tokens"]), 64)["logprobs"]["content"]
+            check(f"{case['name']}: an answer", steps)
+        truths = {c["position"] - len(case["tokens"]) + 1: c for c in case["checks"]}
+        for i, step in enumerate(steps):
+            if i in truths:
+                kls.append(divergence(truths[i], {t["id"]: t["logprob"]
+                                                  for t in step["top_logprobs"]}))
+            if step["id"] != greedy["tokens"][i]:
+                check(f"{case['name']}: token {i}", greedy["margin"][i] <= MARGIN,
+                      f"{step['id']}, not {greedy['tokens'][i]} of margin {greedy['margin'][i]}")
+                break
+    check("divergences", len(kls) >= 2 * len(cases), len(kls))
+    mean = sum(kls) / max(len(kls), 1)
+    print(f"mean divergence of {len(kls)} positions: {mean:.2g}")
+    check("mean divergence", mean <= MOST_KL, mean)
+    seen = counters()
+    check("every graph is computed by a plan", seen["fallbacks"] == 0 and seen["runs"] > 200, seen)
+    check("a plan for each shape", seen["optimizes"] <= seen["shapes"], seen)
+    check("no plan is built twice", seen["rebuilds"] == 0, seen)
+
+
+def grow(model):
+    host = server(model, length=2048)
+    answer(host, "Once upon a time", 8)
+    before = counters()
+    answer(host, "Once upon a time there was", 900)
+    after = counters()
+    check("a long answer", after["runs"] - before["runs"] >= 300, after)
+    check("growing builds nothing", after["optimizes"] - before["optimizes"] <= 1, (before, after))
+    check("nor does anything fall back", after["fallbacks"] == 0, after)
+
+
+def main():
+    what, *rest = sys.argv[1:]
+    if what == "devices":
+        print(*devices())
+        return
+    check("the device is there", "PAWL0" in devices())
+    if what == "golden":
+        golden(rest[0], rest[1], rest[2] == "on")
+    else:
+        grow(rest[0])
+    print(f"{counts[True]} passed, {counts[False]} failed, 0 skipped")
+
+
+main()

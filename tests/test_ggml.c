@@ -1,0 +1,592 @@
+/* The backend for llama.cpp, on graphs made by hand and a host of the tests' own. */
+#include "tests/ggml_host.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/half.h"
+#include "plugins/ggml/ggml_buffer.h"
+#include "plugins/ggml/ggml_held.h"
+#include "plugins/ggml/ggml_key.h"
+#include "plugins/ggml/ggml_packs.h"
+#include "plugins/ggml/ggml_plans.h"
+#include "plugins/ggml/ggml_stream.h"
+#include "runtime/pool.h"
+#include "tests/suites.h"
+
+enum { D = 32, HEADS = 4, GROUPS = 2, CELLS = 512 };
+
+static struct pawl_ggml_host host;
+static struct pawl_device *device;
+static struct pawl_pool *pool;
+static struct pawl_error err;
+static struct pawl_fake_graph g;
+
+static void
+begin(void)
+{
+	ck_assert_msg(!pawl_ggml_host_bind(&host, pawl_fake_find, pawl_fake_host(), &err), "%s",
+		err.text);
+	ck_assert_msg(!pawl_device_open("ref", NULL, &device, &err), "%s", err.text);
+	ck_assert_int_eq(pawl_pool_new(1, &pool, &err), PAWL_OK);
+	pawl_fake_graph_init(&g);
+}
+
+static void
+end(void)
+{
+	pawl_fake_graph_release(&g);
+	pawl_pool_free(pool);
+	pawl_device_unref(device);
+	*pawl_fake_host() = (struct pawl_fake_host){"0.26.0", 336 + 32, NULL, 0};
+}
+
+START_TEST(versions)
+{
+	ck_assert_int_eq(pawl_ggml_layout_of("0.9.4")->n_buffer_fns, 9);
+	ck_assert_int_eq(pawl_ggml_layout_of("0.10.0")->graph_compute, 12);
+	ck_assert_int_eq(pawl_ggml_layout_of("0.25.3")->api, 2);
+	ck_assert_int_eq(pawl_ggml_layout_of("0.26.0")->api, 3);
+	ck_assert_int_eq(pawl_ggml_layout_of("0.26.1-dev")->buft_is_host, 7);
+	ck_assert_ptr_null(pawl_ggml_layout_of("0.27.0"));
+	ck_assert_ptr_null(pawl_ggml_layout_of("0.8.9"));
+	ck_assert_ptr_null(pawl_ggml_layout_of("1.0.0"));
+	ck_assert_ptr_null(pawl_ggml_layout_of("0."));
+	ck_assert_ptr_null(pawl_ggml_layout_of("0.26"));
+	ck_assert_ptr_null(pawl_ggml_layout_of("b4000"));
+}
+END_TEST
+
+static void
+assert_no_bind(const char *says)
+{
+	struct pawl_ggml_host other;
+
+	ck_assert_int_eq(pawl_ggml_host_bind(&other, pawl_fake_find, pawl_fake_host(), &err),
+		PAWL_ENVIRONMENT);
+	ck_assert_msg(strstr(err.text, says), "%s", err.text);
+}
+
+START_TEST(a_host_that_is_not_known)
+{
+	pawl_fake_host()->version = "0.31.2";
+	assert_no_bind("ggml 0.31.2 is none of the versions known here");
+	pawl_fake_host()->version = "0.26.0";
+	pawl_fake_host()->tensor_bytes = 352 + 32;
+	assert_no_bind("takes 384 bytes, not 368");
+	pawl_fake_host()->tensor_bytes = 336 + 32;
+	pawl_fake_host()->lacks = "ggml_backend_dev_by_type";
+	assert_no_bind("nothing in this process shows the symbol ggml_backend_dev_by_type");
+	/* Nor does this program show any of them. */
+	ck_assert_ptr_null(pawl_ggml_find_mapped(NULL, "ggml_version"));
+	ck_assert_ptr_nonnull(pawl_ggml_find_mapped(NULL, "malloc"));
+}
+END_TEST
+
+static void
+random_floats(struct pawl_ggml_tensor *t, unsigned seed)
+{
+	float *x = pawl_fake_floats(t);
+	int64_t i;
+
+	for (i = 0; i < t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3]; i++) {
+		seed = seed * 1664525u + 1013904223u;
+		x[i] = (float)(seed >> 8) / (1 << 23) - 1.0f;
+	}
+}
+
+/* Translates and computes the graph; returns the translation's hash. */
+static uint64_t
+compute(void)
+{
+	struct pawl_ggml_translation translation;
+	struct pawl_ggml_symbols symbols;
+	struct pawl_ggml_held *held;
+	struct pawl_plan *plan;
+	uint64_t hash;
+
+	ck_assert_msg(!pawl_ggml_translate(&host, &g.graph, true, &translation, &err), "%s",
+		err.text);
+	symbols = translation.symbols;
+	hash = pawl_ggml_translation_hash(&translation);
+	ck_assert_msg(!pawl_ggml_plans_get(hash, translation.graph, device, &plan, &err), "%s",
+		err.text);
+	ck_assert_msg(!pawl_ggml_held_new(&host, &translation, plan, pawl_pool_team(pool), &held,
+			      &err),
+		"%s", err.text);
+	pawl_plan_unref(plan);
+	ck_assert_msg(!pawl_ggml_held_run(held, &g.graph, symbols.n_tokens, symbols.n_rows, &err),
+		"%s", err.text);
+	pawl_ggml_held_free(held);
+	return hash;
+}
+
+static void
+assert_near(double x, double y)
+{
+	ck_assert_msg(fabs(x - y) <= 2e-5 * (1 + fabs(y)), "%.9g is not near %.9g", x, y);
+}
+
+START_TEST(elements)
+{
+	struct pawl_ggml_tensor *a = pawl_fake_leaf(&g, PAWL_FAKE_F32, 32, 3, 0, 0);
+	struct pawl_ggml_tensor *b = pawl_fake_leaf(&g, PAWL_FAKE_F32, 32, 1, 0, 0);
+	struct pawl_ggml_tensor *sum = pawl_fake_node(&g, "ADD", a, b, 32, 3, 0, 0);
+	struct pawl_ggml_tensor *scaled = pawl_fake_node(&g, "SCALE", sum, NULL, 32, 3, 0, 0);
+	struct pawl_ggml_tensor *gated = pawl_fake_node(&g, "GLU", a, scaled, 32, 3, 0, 0);
+	int64_t i;
+
+	pawl_fake_param(scaled, 0, 0.5f);
+	pawl_fake_param(scaled, 1, 2.0f);
+	gated->params[0] = 1; /* SWIGLU of this host */
+	random_floats(a, 1);
+	random_floats(b, 2);
+	compute();
+	for (i = 0; i < 96; i++) {
+		double x = pawl_fake_floats(a)[i], y = x + (double)pawl_fake_floats(b)[i % 32];
+
+		assert_near(pawl_fake_floats(sum)[i], y);
+		assert_near(pawl_fake_floats(scaled)[i], y / 2 + 2);
+		assert_near(pawl_fake_floats(gated)[i], x / (1 + exp(-x)) * (y / 2 + 2));
+	}
+}
+END_TEST
+
+START_TEST(norms_views_and_products)
+{
+	struct pawl_ggml_tensor *x = pawl_fake_leaf(&g, PAWL_FAKE_F32, 32, 2, 0, 0);
+	struct pawl_ggml_tensor *w = pawl_fake_leaf(&g, PAWL_FAKE_F32, 32, 5, 0, 0);
+	struct pawl_ggml_tensor *norm = pawl_fake_node(&g, "RMS_NORM", x, NULL, 32, 2, 0, 0);
+	struct pawl_ggml_tensor *y = pawl_fake_node(&g, "MUL_MAT", w, norm, 5, 2, 0, 0);
+	/* Elements 1 to 3 of each row, turned. */
+	struct pawl_ggml_tensor *part = pawl_fake_view(
+		&g, y, (int64_t[]){2, 3, 1, 1}, (size_t[]){20, 4, 40, 40}, 4);
+	struct pawl_ggml_tensor *turned = pawl_fake_node(&g, "CONT", part, NULL, 2, 3, 0, 0);
+	double rows[2][5], mean;
+	int t, n, k;
+
+	pawl_fake_param(norm, 0, 1e-5f);
+	random_floats(x, 3);
+	random_floats(w, 4);
+	compute();
+	for (t = 0; t < 2; t++) {
+		const float *row = pawl_fake_floats(x) + 32 * t;
+
+		for (k = 0, mean = 0; k < 32; k++)
+			mean += (double)row[k] * (double)row[k] / 32;
+		for (n = 0; n < 5; n++) {
+			rows[t][n] = 0;
+			for (k = 0; k < 32; k++)
+				rows[t][n] += (double)pawl_fake_floats(w)[32 * n + k] *
+					      (double)row[k] / sqrt(mean + 1e-5);
+			assert_near(pawl_fake_floats(y)[5 * t + n], rows[t][n]);
+		}
+	}
+	for (n = 0; n < 3; n++)
+		for (t = 0; t < 2; t++)
+			assert_near(pawl_fake_floats(turned)[2 * n + t], rows[t][n + 1]);
+}
+END_TEST
+
+/* One layer's attention over a cache, and the tensors that the host fills. */
+struct layer {
+	struct pawl_ggml_tensor *q, *k, *v, *positions, *k_list, *v_list, *mask, *k_cache, *v_cache;
+	struct pawl_ggml_tensor *y; /* [D * HEADS, tokens] */
+};
+
+static struct pawl_ggml_tensor *
+rope(struct pawl_ggml_tensor *x, struct pawl_ggml_tensor *positions, int64_t heads, int64_t n)
+{
+	struct pawl_ggml_tensor *y = pawl_fake_node(&g, "ROPE", x, positions, D, heads, n, 0);
+
+	y->params[1] = D;
+	y->params[2] = 2;
+	pawl_fake_param(y, 5, 10000);
+	pawl_fake_param(y, 6, 1);
+	pawl_fake_param(y, 8, 1);
+	return y;
+}
+
+static void
+set_rows(struct pawl_ggml_tensor *cache, struct pawl_ggml_tensor *x, struct pawl_ggml_tensor *list,
+	int64_t width, int64_t n)
+{
+	struct pawl_ggml_tensor *rows = pawl_fake_view(&g, x, (int64_t[]){width, n, 1, 1},
+		(size_t[]){4, 4 * (size_t)width, 4 * (size_t)(width * n), 4 * (size_t)(width * n)}, 0);
+	struct pawl_ggml_tensor *dest = cache, *write;
+
+	if (width == 1)
+		dest = pawl_fake_view(&g, cache, (int64_t[]){1, cache->ne[0] * CELLS, 1, 1},
+			(size_t[]){2, 2, 2 * (size_t)cache->ne[0] * CELLS,
+				2 * (size_t)cache->ne[0] * CELLS}, 0);
+	write = pawl_fake_view(&g, dest, dest->ne, dest->nb, 0);
+	write->op = 14; /* SET_ROWS */
+	write->src[0] = rows;
+	write->src[1] = list;
+	write->src[2] = dest;
+}
+
+/* Queries turned as ggml wants them: [D, n, HEADS]. */
+static struct pawl_ggml_tensor *
+turn(struct pawl_ggml_tensor *x, int64_t heads, int64_t n)
+{
+	return pawl_fake_view(&g, x, (int64_t[]){D, n, heads, 1},
+		(size_t[]){4, 4 * D * (size_t)heads, 4 * D, 4 * D * (size_t)(heads * n)}, 0);
+}
+
+static struct pawl_ggml_tensor *
+cells_of(struct pawl_ggml_tensor *cache, int64_t n)
+{
+	return pawl_fake_view(&g, cache, (int64_t[]){D, n, GROUPS, 1},
+		(size_t[]){2, 2 * D * GROUPS, 2 * D, 2 * D * GROUPS * CELLS}, 0);
+}
+
+static void
+products(struct layer *l, int64_t n, int64_t seen)
+{
+	struct pawl_ggml_tensor *scores, *weighed, *y, *v;
+
+	scores = pawl_fake_node(
+		&g, "MUL_MAT", cells_of(l->k_cache, seen), turn(l->q, HEADS, n), seen, n, HEADS, 0);
+	scores->params[0] = 10;
+	weighed = pawl_fake_node(&g, "SOFT_MAX", scores, l->mask, seen, n, HEADS, 0);
+	pawl_fake_param(weighed, 0, 0.125f);
+	v = pawl_fake_view(&g, l->v_cache, (int64_t[]){seen, D, GROUPS, 1},
+		(size_t[]){2, 2 * CELLS, 2 * CELLS * D, 2 * CELLS * D * GROUPS}, 0);
+	y = pawl_fake_node(&g, "MUL_MAT", v, weighed, D, n, HEADS, 0);
+	y = pawl_fake_view(&g, y, (int64_t[]){D, HEADS, n, 1},
+		(size_t[]){4, 4 * D * (size_t)n, 4 * D, 4 * D * HEADS * (size_t)n}, 0);
+	l->y = pawl_fake_node(&g, "CONT", y, NULL, D * HEADS, n, 0, 0);
+}
+
+/* n tokens that look at `seen` cells; spelled out as products, or as one op. */
+static void
+make_layer(struct layer *l, int64_t n, int64_t seen, bool spelled_out)
+{
+	struct pawl_ggml_tensor *attention;
+
+	l->q = pawl_fake_leaf(&g, PAWL_FAKE_F32, D, HEADS, n, 0);
+	l->k = pawl_fake_leaf(&g, PAWL_FAKE_F32, D, GROUPS, n, 0);
+	l->v = pawl_fake_leaf(&g, PAWL_FAKE_F32, D * GROUPS, n, 0, 0);
+	l->positions = pawl_fake_leaf(&g, PAWL_FAKE_I32, n, 0, 0, 0);
+	l->k_list = pawl_fake_leaf(&g, PAWL_FAKE_I64, n, 0, 0, 0);
+	l->v_list = pawl_fake_leaf(&g, PAWL_FAKE_I64, spelled_out ? n * D * GROUPS : n, 0, 0, 0);
+	l->mask = pawl_fake_leaf(&g, spelled_out ? PAWL_FAKE_F32 : PAWL_FAKE_F16, seen, n, 0, 0);
+	l->k_cache = pawl_fake_leaf(&g, PAWL_FAKE_F16, D * GROUPS, CELLS, 0, 0);
+	l->v_cache = pawl_fake_leaf(&g, PAWL_FAKE_F16, D * GROUPS, CELLS, 0, 0);
+	l->q = rope(l->q, l->positions, HEADS, n);
+	l->k = rope(l->k, l->positions, GROUPS, n);
+	set_rows(l->k_cache, l->k, l->k_list, D * GROUPS, n);
+	set_rows(l->v_cache, l->v, l->v_list, spelled_out ? 1 : D * GROUPS,
+		spelled_out ? n * D * GROUPS : n);
+	if (spelled_out) {
+		products(l, n, seen);
+		return;
+	}
+	attention = pawl_fake_node(&g, "FLASH_ATTN_EXT", turn(l->q, HEADS, n),
+		cells_of(l->k_cache, seen), D, HEADS, n, 0);
+	attention->src[2] = cells_of(l->v_cache, seen);
+	attention->src[3] = l->mask;
+	pawl_fake_param(attention, 0, 0.125f);
+	attention->params[3] = 10;
+	/* Its sources come before it. */
+	g.nodes[g.graph.n_nodes - 2] = attention->src[2];
+	g.nodes[g.graph.n_nodes - 1] = attention;
+	l->y = attention;
+}
+
+/* Token t stands at position 100 + t, in cell `first` + 7 t, and sees the cells of all up to itself. */
+static void
+fill_layer(struct layer *l, int64_t n, int64_t seen, int64_t first, bool spelled_out)
+{
+	int64_t t, s, e;
+
+	random_floats(l->q->src[0], 5);
+	random_floats(l->k->src[0], 6);
+	random_floats(l->v, 7);
+	for (t = 0; t < n; t++) {
+		((int32_t *)l->positions->data)[t] = (int32_t)(100 + t);
+		((int64_t *)l->k_list->data)[t] = first + 7 * t;
+		for (e = 0; spelled_out && e < D * GROUPS; e++)
+			((int64_t *)l->v_list->data)[t * D * GROUPS + e] =
+				e * CELLS + first + 7 * t;
+		if (!spelled_out)
+			((int64_t *)l->v_list->data)[t] = first + 7 * t;
+		for (s = 0; s < seen; s++) {
+			bool hides = s < first || (s - first) % 7 || (s - first) / 7 > t;
+
+			if (spelled_out)
+				pawl_fake_floats(l->mask)[t * seen + s] = hides ? -INFINITY : 0.0f;
+			else
+				((uint16_t *)l->mask->data)[t * seen + s] = hides ? 0xfc00 : 0;
+		}
+	}
+}
+
+static double
+turned(const float *x, int64_t position, int i)
+{
+	int half = D / 2, k = i % half;
+	double angle = (double)position * pow(10000, -2.0 * k / D);
+
+	return i < half ? (double)x[k] * cos(angle) - (double)x[k + half] * sin(angle)
+			: (double)x[k + half] * cos(angle) + (double)x[k] * sin(angle);
+}
+
+static double
+stored(double x)
+{
+	return (double)pawl_f32_from_f16(pawl_f16_from_f32((float)x));
+}
+
+static void
+assert_attention(const struct layer *l, int64_t n)
+{
+	const float *q = pawl_fake_floats(l->q->src[0]), *k = pawl_fake_floats(l->k->src[0]);
+	const float *v = pawl_fake_floats(l->v);
+	double weight[16], sum, most, y;
+	int64_t t, u;
+	int h, i;
+
+	for (t = 0; t < n; t++) {
+		for (h = 0; h < HEADS; h++) {
+			for (u = 0, sum = 0, most = -1e9; u <= t; u++) {
+				const float *key = k + (u * GROUPS + h / 2) * D;
+
+				for (i = 0, weight[u] = 0; i < D; i++)
+					weight[u] += turned(q + (t * HEADS + h) * D, 100 + t, i) *
+						     stored(turned(key, 100 + u, i)) / 8;
+				most = fmax(most, weight[u]);
+			}
+			for (u = 0; u <= t; u++)
+				sum += weight[u] = exp(weight[u] - most);
+			for (i = 0; i < D; i++) {
+				for (u = 0, y = 0; u <= t; u++)
+					y += weight[u] / sum *
+					     stored((double)v[(u * GROUPS + h / 2) * D + i]);
+				assert_near(pawl_fake_floats(l->y)[(t * HEADS + h) * D + i], y);
+			}
+		}
+	}
+}
+
+static uint64_t
+attend(int64_t n, int64_t seen, int64_t first, bool spelled_out, float *y)
+{
+	struct layer l;
+	uint64_t hash;
+
+	pawl_fake_graph_release(&g);
+	pawl_fake_graph_init(&g);
+	make_layer(&l, n, seen, spelled_out);
+	pawl_fake_graph_count(&g);
+	fill_layer(&l, n, seen, first, spelled_out);
+	hash = compute();
+	assert_attention(&l, n);
+	memcpy(y, l.y->data, (size_t)(n * HEADS * D) * sizeof(*y));
+	return hash;
+}
+
+START_TEST(attention_sees_what_the_mask_says)
+{
+	float y[5 * HEADS * D], z[5 * HEADS * D];
+	uint64_t hash = attend(1, 256, 3, false, y);
+
+	/* Neither the positions that are looked at nor the cells are part of a plan. */
+	ck_assert_uint_eq(attend(1, 256, 200, false, y), hash);
+	ck_assert_uint_eq(attend(1, 512, 300, false, y), hash);
+	/* Nor is the number of tokens, if it is not one. */
+	hash = attend(5, 256, 3, false, y);
+	ck_assert_uint_eq(attend(3, 512, 290, false, z), hash);
+	attend(5, 256, 3, true, z);
+	ck_assert_mem_eq(y, z, sizeof(y));
+	hash = attend(2, 256, 0, true, z);
+	ck_assert_uint_eq(attend(4, 512, 480, true, z), hash);
+}
+END_TEST
+
+START_TEST(a_cell_outside_is_refused)
+{
+	struct pawl_ggml_translation translation;
+	struct pawl_ggml_held *held;
+	struct pawl_plan *plan;
+	struct layer l;
+	int i, spelled_out;
+
+	for (spelled_out = 0; spelled_out < 2; spelled_out++) {
+		pawl_fake_graph_release(&g);
+		pawl_fake_graph_init(&g);
+		make_layer(&l, 1, 256, spelled_out);
+		pawl_fake_graph_count(&g);
+		fill_layer(&l, 1, 256, 3, spelled_out);
+		ck_assert_int_eq(
+			pawl_ggml_translate(&host, &g.graph, true, &translation, &err), PAWL_OK);
+		ck_assert_int_eq(pawl_ggml_plans_get(pawl_ggml_translation_hash(&translation),
+					 translation.graph, device, &plan, &err),
+			PAWL_OK);
+		ck_assert_int_eq(pawl_ggml_held_new(&host, &translation, plan,
+					 pawl_pool_team(pool), &held, &err),
+			PAWL_OK);
+		((int64_t *)l.v_list->data)[0] = spelled_out ? CELLS : -1;
+		ck_assert_int_ne(pawl_ggml_held_run(held, &g.graph, 0, 0, &err), PAWL_OK);
+		for (i = 0; i < D * GROUPS * CELLS; i++)
+			ck_assert_int_eq(((uint16_t *)l.k_cache->data)[i], 0);
+		fill_layer(&l, 1, 256, 3, spelled_out);
+		ck_assert_msg(!pawl_ggml_held_run(held, &g.graph, 0, 0, &err), "%s", err.text);
+		assert_attention(&l, 1);
+		pawl_ggml_held_free(held);
+		pawl_plan_unref(plan);
+	}
+}
+END_TEST
+
+START_TEST(shapes_have_keys)
+{
+	struct pawl_ggml_numbers numbers = {NULL, NULL, 0};
+	struct pawl_ggml_key a, b;
+	struct layer l;
+
+	make_layer(&l, 2, 256, false);
+	ck_assert_int_eq(pawl_ggml_key_of(&host, &g.graph, &numbers, &a, &err), PAWL_OK);
+	pawl_fake_graph_init(&g); /* at other addresses */
+	make_layer(&l, 2, 256, false);
+	ck_assert_int_eq(pawl_ggml_key_of(&host, &g.graph, &numbers, &b, &err), PAWL_OK);
+	ck_assert(a.a == b.a && a.b == b.b);
+	l.y->params[0]++;
+	ck_assert_int_eq(pawl_ggml_key_of(&host, &g.graph, &numbers, &b, &err), PAWL_OK);
+	ck_assert(a.a != b.a && a.b != b.b);
+	l.y->params[0]--;
+	l.y->src[1]->ne[1] -= 1;
+	ck_assert_int_eq(pawl_ggml_key_of(&host, &g.graph, &numbers, &b, &err), PAWL_OK);
+	ck_assert(a.a != b.a && a.b != b.b);
+	pawl_ggml_numbers_release(&numbers);
+}
+END_TEST
+
+static void
+assert_declined(const struct pawl_ggml_tensor *op, const char *says)
+{
+	ck_assert(!pawl_ggml_supports(&host, op, &err));
+	ck_assert_msg(strstr(err.text, says), "%s", err.text);
+}
+
+START_TEST(what_is_not_known_is_declined)
+{
+	struct pawl_ggml_tensor *a = pawl_fake_leaf(&g, PAWL_FAKE_F32, 32, 3, 0, 0);
+	struct pawl_ggml_tensor *op = pawl_fake_node(&g, "ARGSORT", a, NULL, 32, 3, 0, 0);
+
+	assert_declined(op, "op ARGSORT of t1: not known");
+	op = pawl_fake_node(&g, "SCALE", a, NULL, 32, 3, 0, 0);
+	ck_assert(pawl_ggml_supports(&host, op, &err));
+	op->params[7] = 1;
+	assert_declined(op, "op SCALE of t2: a parameter that is not known");
+	op->params[7] = 0;
+	op->view_src = a;
+	assert_declined(op, "in place");
+	op = pawl_fake_node(&g, "UNARY", a, NULL, 32, 3, 0, 0);
+	assert_declined(op, "function 0");
+	op->params[0] = 1;
+	ck_assert(pawl_ggml_supports(&host, op, &err));
+	op->type = PAWL_FAKE_F16;
+	assert_declined(op, "a result of type 1");
+}
+END_TEST
+
+START_TEST(writing_to_a_buffer_forgets_what_was_packed)
+{
+	struct pawl_ggml_device tables = {{NULL}, NULL, NULL};
+	struct pawl_type type = pawl_type_make(PAWL_DTYPE_F32, 2, (int64_t[]){16, 32});
+	struct pawl_storage *packed, *again;
+	struct pawl_ggml_tensor t = {.ne = {32, 16, 1, 1}};
+	struct pawl_ggml_buffer *(*alloc)(struct pawl_ggml_buft *, size_t);
+	void (*set)(struct pawl_ggml_buffer *, struct pawl_ggml_tensor *, const void *, size_t, size_t);
+	void *(*base)(struct pawl_ggml_buffer *);
+	void (*release)(struct pawl_ggml_buffer *);
+	struct pawl_ggml_buffer *buffer;
+	int64_t before = pawl_ggml_packs_bytes();
+	uint64_t epoch = pawl_ggml_packs_epoch();
+	float one = 1;
+
+	type.layout = PAWL_LAYOUT_TILE16;
+	pawl_ggml_buft_init(&host, &tables);
+	memcpy(&alloc, &pawl_ggml_buft()->fn[1], sizeof(alloc));
+	buffer = alloc(pawl_ggml_buft(), 2048);
+	ck_assert(pawl_ggml_buffer_is_ours(buffer));
+	ck_assert(!pawl_ggml_buffer_is_foreign_memory(buffer));
+	memcpy(&release, buffer, sizeof(release));
+	memcpy(&base, (char *)buffer + 8, sizeof(base));
+	memcpy(&set, (char *)buffer + 8 * (size_t)host.layout->set_tensor, sizeof(set));
+	((int32_t *)buffer)[11 * 2 + 3 * 2] = PAWL_GGML_WEIGHTS;
+	t.data = base(buffer);
+	ck_assert_int_eq(pawl_ggml_packs_get(t.data, &type, NULL, false, &packed, &err), PAWL_OK);
+	ck_assert_int_eq(pawl_ggml_packs_get(t.data, &type, NULL, false, &again, &err), PAWL_OK);
+	ck_assert_ptr_eq(packed, again);
+	ck_assert_int_gt(pawl_ggml_packs_bytes(), before);
+	ck_assert_uint_eq(pawl_ggml_packs_epoch(), epoch);
+	pawl_storage_unref(again);
+	set(buffer, &t, &one, 4, 4);
+	ck_assert_uint_gt(pawl_ggml_packs_epoch(), epoch);
+	ck_assert_int_eq(pawl_ggml_packs_get(t.data, &type, NULL, false, &again, &err), PAWL_OK);
+	ck_assert_ptr_ne(packed, again);
+	pawl_storage_unref(packed);
+	pawl_storage_unref(again);
+	release(buffer);
+	free(buffer);
+	ck_assert_int_eq(pawl_ggml_packs_bytes(), before);
+}
+END_TEST
+
+/* A stream computes what it knows, and leaves the rest to the host's own backend. */
+START_TEST(a_stream_falls_back)
+{
+	struct pawl_ggml_device tables = {{NULL}, NULL, NULL};
+	struct pawl_ggml_tensor *a = pawl_fake_leaf(&g, PAWL_FAKE_F32, 32, 3, 0, 0);
+	struct pawl_ggml_tensor *y = pawl_fake_node(&g, "ADD", a, a, 32, 3, 0, 0);
+	int (*run)(struct pawl_ggml_stream *, struct pawl_ggml_graph *);
+	void (*release)(struct pawl_ggml_stream *);
+	struct pawl_ggml_stream *stream;
+	int i;
+
+	pawl_ggml_streams_init(&host, &tables, device);
+	stream = pawl_ggml_stream_new(&tables, NULL);
+	ck_assert_ptr_nonnull(stream);
+	pawl_ggml_stream_set_threads(stream, 1);
+	memcpy(&release, (char *)stream + 8 * 2, sizeof(release));
+	memcpy(&run, (char *)stream + 8 * (size_t)(1 + host.layout->graph_compute), sizeof(run));
+	random_floats(a, 8);
+	for (i = 0; i < 3; i++) {
+		pawl_fake_floats(y)[5] = 0;
+		ck_assert_int_eq(run(stream, &g.graph), PAWL_GGML_SUCCESS);
+		ck_assert(pawl_fake_floats(y)[5] == 2 * pawl_fake_floats(a)[5]);
+	}
+	ck_assert_int_eq(pawl_fake_host()->n_computed, 0);
+	y->op = 19; /* ARGSORT */
+	for (i = 0; i < 3; i++)
+		ck_assert_int_eq(run(stream, &g.graph), PAWL_GGML_SUCCESS);
+	ck_assert_int_eq(pawl_fake_host()->n_computed, 3);
+	release(stream);
+}
+END_TEST
+
+Suite *
+pawl_ggml_suite(void)
+{
+	Suite *suite = suite_create("ggml");
+	TCase *tcase = tcase_create("ggml");
+
+	tcase_add_checked_fixture(tcase, begin, end);
+	tcase_add_test(tcase, versions);
+	tcase_add_test(tcase, a_host_that_is_not_known);
+	tcase_add_test(tcase, elements);
+	tcase_add_test(tcase, norms_views_and_products);
+	tcase_add_test(tcase, attention_sees_what_the_mask_says);
+	tcase_add_test(tcase, a_cell_outside_is_refused);
+	tcase_add_test(tcase, shapes_have_keys);
+	tcase_add_test(tcase, what_is_not_known_is_declined);
+	tcase_add_test(tcase, writing_to_a_buffer_forgets_what_was_packed);
+	tcase_add_test(tcase, a_stream_falls_back);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
