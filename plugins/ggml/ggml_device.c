@@ -128,7 +128,7 @@ registry_function(struct pawl_ggml_registry *r, const char *name)
 		pawl_ggml_fn fn;
 	} functions[] = {
 		{"ggml_backend_set_n_threads", (pawl_ggml_fn)pawl_ggml_stream_set_threads},
-		{"ggml_backend_set_abort_callback", (pawl_ggml_fn)pawl_ggml_stream_set_abort},
+		{"ggml_backend_set_abort_callback", (pawl_ggml_fn)pawl_ggml_stream_set_stop},
 		{"pawl_ggml_counters", (pawl_ggml_fn)pawl_ggml_counters_text},
 	};
 	void *found = NULL;

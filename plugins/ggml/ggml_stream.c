@@ -34,8 +34,8 @@ struct pawl_ggml_stream {
 	pawl_ggml_fn fn[PAWL_GGML_STREAM_FNS]; /* as many as the layout has; device, context follow */
 	void *room[2];
 	int n_threads;
-	bool (*abort)(void *data);
-	void *abort_data;
+	bool (*should_stop)(void *data);
+	void *stop_data;
 	void *cpu; /* the host's, made when it is first needed */
 	struct pawl_ggml_numbers numbers;
 	struct {
@@ -276,7 +276,7 @@ graph_compute(struct pawl_ggml_stream *stream, struct pawl_ggml_graph *graph)
 	struct shape own, *shape;
 	bool was_declined;
 
-	if (stream->abort && stream->abort(stream->abort_data))
+	if (stream->should_stop && stream->should_stop(stream->stop_data))
 		return PAWL_GGML_ABORTED;
 	if (is_idle(graph))
 		return PAWL_GGML_SUCCESS;
@@ -368,10 +368,10 @@ pawl_ggml_stream_set_threads(struct pawl_ggml_stream *stream, int n_threads)
 }
 
 void
-pawl_ggml_stream_set_abort(struct pawl_ggml_stream *stream, bool (*abort)(void *data), void *data)
+pawl_ggml_stream_set_stop(struct pawl_ggml_stream *stream, bool (*should_stop)(void *data), void *data)
 {
-	stream->abort = abort;
-	stream->abort_data = data;
+	stream->should_stop = should_stop;
+	stream->stop_data = data;
 }
 
 bool

@@ -18,8 +18,8 @@ void pawl_ggml_streams_init(const struct pawl_ggml_host *host, struct pawl_ggml_
 /* The host's init_backend, set_n_threads and set_abort_callback. */
 struct pawl_ggml_stream *pawl_ggml_stream_new(struct pawl_ggml_device *device, const char *params);
 void pawl_ggml_stream_set_threads(struct pawl_ggml_stream *stream, int n_threads);
-void pawl_ggml_stream_set_abort(
-	struct pawl_ggml_stream *stream, bool (*abort)(void *data), void *data);
+void pawl_ggml_stream_set_stop(
+	struct pawl_ggml_stream *stream, bool (*should_stop)(void *data), void *data);
 
 /* Whether an op could be part of a plan; what it is that is not known goes to err. */
 bool pawl_ggml_supports(const struct pawl_ggml_host *host, const struct pawl_ggml_tensor *op,
