@@ -124,7 +124,8 @@ is_seen_outside(struct pawl_ggml_translator *t, int32_t i)
 	const struct pawl_ggml_tensor *node = graph->nodes[i];
 	int32_t uses = pawl_ggml_uses(graph, node);
 
-	return i == graph->n_nodes - 1 || node->flags & PAWL_GGML_OUTPUT || uses < 0 ||
+	/* What nothing uses is there for somebody, or need not be there at all. */
+	return i == graph->n_nodes - 1 || node->flags & PAWL_GGML_OUTPUT || uses <= 0 ||
 	       uses != pawl_ggml_value_find(t, node)->n_uses;
 }
 
