@@ -238,7 +238,7 @@ whole_state(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *dest)
 	const struct pawl_ggml_tensor *root = pawl_ggml_root(dest);
 	const struct pawl_ggml_state state = {.root = root,
 		.form = PAWL_GGML_WHOLE,
-		.place = pawl_ggml_source_place(t, 2, true),
+		.place = {t->at, -1, true},
 		.window = {-1, -1, 0},
 		.streams = 1,
 		.cells = dest->ne[1] * dest->ne[2] * dest->ne[3],
@@ -267,7 +267,9 @@ enum pawl_status
 pawl_ggml_set_rows(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op)
 {
 	static const int natural[] = {1, 0};
-	const struct pawl_ggml_tensor *x = op->src[0], *list = op->src[1], *dest = op->src[2];
+	/* The result is a view of what is written to, which source 2 is as well. */
+	const struct pawl_ggml_tensor *x = op->src[0], *list = op->src[1], *dest = op;
+	const struct pawl_ggml_tensor *root = pawl_ggml_root(dest);
 	struct pawl_ggml_bind wanted = {.tensor = pawl_ggml_source_place(t, 1, false), .step = 1};
 	struct pawl_attrs attrs = pawl_attrs_default();
 	struct pawl_ggml_state *state;
@@ -276,15 +278,14 @@ pawl_ggml_set_rows(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor
 	enum pawl_dtype dtype;
 	int64_t n, s;
 
-	if (!list || !dest || x->type != 0 || (list->type != 26 && list->type != 27) ||
+	if (!list || x->type != 0 || (list->type != 26 && list->type != 27) ||
 		list->view_src || !pawl_ggml_is_leaf(t, list) || pawl_ggml_rank(list) != 1 ||
 		x->ne[2] != 1 || x->ne[3] != 1 || !fills_its_root(dest) ||
-		!pawl_ggml_is_leaf(t, pawl_ggml_root(dest)) ||
-		pawl_ggml_value_find(t, pawl_ggml_root(dest)) ||
+		(root != op && pawl_ggml_value_find(t, root)) ||
 		!pawl_dtype_from_ggml((uint32_t)dest->type, &dtype) ||
 		!(pawl_dtype_is_float(dtype) || dtype == PAWL_DTYPE_Q8_0))
 		return pawl_ggml_decline(t, op, "rows, lists or a destination of another kind");
-	state = pawl_ggml_state_find(t, pawl_ggml_root(dest));
+	state = pawl_ggml_state_find(t, root);
 	if (!state)
 		state = whole_state(t, dest);
 	if (!state)

@@ -360,13 +360,12 @@ product(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op)
 {
 	static const int natural[] = {1, 0};
 	const struct pawl_ggml_tensor *x = op->src[1];
-	int rank = pawl_ggml_rank(x);
 	struct pawl_ggml_value *value = pawl_ggml_leaf(t, op, 0);
 	struct pawl_node *rows, *w;
 
 	if (!value)
 		return t->err->status;
-	rows = pawl_ggml_read(t, op, 1, rank < 2 ? 2 : rank);
+	rows = pawl_ggml_read(t, op, 1, pawl_ggml_value_rank(x));
 	if (!rows)
 		return failure(t, op);
 	w = value->node && value->node->type.rank == 2
@@ -414,7 +413,7 @@ static enum pawl_status
 force_soft_max(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op)
 {
 	const struct pawl_ggml_tensor *mask = op->src[1];
-	int rank = pawl_ggml_rank(op->src[0]);
+	int rank = pawl_ggml_value_rank(op->src[0]);
 	struct pawl_node *x = pawl_ggml_read(t, op, 0, rank), *m;
 
 	if (!x)

@@ -41,7 +41,7 @@ set(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op, struct pa
 static enum pawl_status
 multiply(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op)
 {
-	int rank = pawl_ggml_rank(op), i;
+	int rank = pawl_ggml_value_rank(op), i;
 	struct pawl_node *x, *y;
 
 	for (i = 0; i < 2; i++) {
@@ -66,7 +66,7 @@ multiply(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op)
 static enum pawl_status
 binary(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op, enum pawl_op pawl_op)
 {
-	int rank = pawl_ggml_rank(op);
+	int rank = pawl_ggml_value_rank(op);
 	struct pawl_node *x = pawl_ggml_read(t, op, 0, rank);
 	struct pawl_node *y = x ? pawl_ggml_read(t, op, 1, rank) : NULL;
 
@@ -76,7 +76,7 @@ binary(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op, enum p
 static enum pawl_status
 scale(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op)
 {
-	struct pawl_node *x = pawl_ggml_read(t, op, 0, pawl_ggml_rank(op));
+	struct pawl_node *x = pawl_ggml_read(t, op, 0, pawl_ggml_value_rank(op));
 	float bias = param_f32(op, 1);
 	struct pawl_type one;
 
@@ -109,7 +109,7 @@ unary(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op)
 	if (kind < 0 || kind >= 64 || t->host->unary[kind] == PAWL_GGML_UNARY_OTHER ||
 		has_other_params(op, 1))
 		return pawl_ggml_decline(t, op, "function %d", kind);
-	x = pawl_ggml_read(t, op, 0, pawl_ggml_rank(op));
+	x = pawl_ggml_read(t, op, 0, pawl_ggml_value_rank(op));
 	return set(
 		t, op, x ? pawl_build_unary(t->graph, ops[t->host->unary[kind]], x) : NULL);
 }
@@ -118,7 +118,7 @@ static enum pawl_status
 glu(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op)
 {
 	int32_t kind = op->params[0];
-	int rank = pawl_ggml_rank(op);
+	int rank = pawl_ggml_value_rank(op);
 	enum pawl_op function;
 	struct pawl_node *gate, *up;
 
@@ -194,7 +194,7 @@ rms_norm(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op)
 
 	if (has_other_params(op, 1))
 		return pawl_ggml_decline(t, op, "a parameter that is not known");
-	value->node = pawl_ggml_read(t, op, 0, pawl_ggml_rank(op));
+	value->node = pawl_ggml_read(t, op, 0, pawl_ggml_value_rank(op));
 	if (!value->node)
 		return set(t, op, NULL);
 	value->pending = PAWL_GGML_NORM;
@@ -211,7 +211,7 @@ contiguous(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op)
 	if (value && value->turned)
 		node = pawl_ggml_read(t, op, 0, 3);
 	else
-		node = pawl_ggml_read(t, op, 0, pawl_ggml_rank(x));
+		node = pawl_ggml_read(t, op, 0, pawl_ggml_value_rank(x));
 	if (node && pawl_node_storage(node)->op == PAWL_OP_CONST)
 		node = pawl_build_unary(t->graph, PAWL_OP_COPY, node);
 	return set(t, op, node);

@@ -122,6 +122,14 @@ pawl_ggml_rank(const struct pawl_ggml_tensor *tensor)
 	return rank;
 }
 
+int
+pawl_ggml_value_rank(const struct pawl_ggml_tensor *tensor)
+{
+	int rank = pawl_ggml_rank(tensor);
+
+	return rank < 2 ? 2 : rank;
+}
+
 bool
 pawl_ggml_is_leaf(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *root)
 {
@@ -170,7 +178,7 @@ pawl_ggml_leaf(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op
 	const struct pawl_ggml_tensor *root = pawl_ggml_root(op->src[i]);
 	struct pawl_ggml_value *value = pawl_ggml_value_find(t, root);
 	bool is_weight = pawl_ggml_is_weight(t, root);
-	int rank = pawl_ggml_rank(root), a;
+	int rank, a;
 	struct pawl_ggml_bind *bind;
 	struct pawl_type type;
 	enum pawl_dtype dtype;
@@ -185,6 +193,8 @@ pawl_ggml_leaf(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op
 		pawl_ggml_decline(t, op, "source %d is of type %d or has gaps", i, root->type);
 		return NULL;
 	}
+	rank = is_weight || !pawl_dtype_is_float(dtype) ? pawl_ggml_rank(root)
+							: pawl_ggml_value_rank(root);
 	type = (struct pawl_type){.dtype = dtype, .rank = rank};
 	for (a = 0; a < rank; a++)
 		type.dim[a] = pawl_dim_const(root->ne[rank - 1 - a]);

@@ -88,6 +88,8 @@ struct pawl_node *pawl_ggml_read_as(struct pawl_ggml_translator *t,
 	const int *order);
 /* As many axes as the tensor has dims that are not 1, at least one. */
 int pawl_ggml_rank(const struct pawl_ggml_tensor *tensor);
+/* Those of a value: rows, even if there is but one, so that one token is no other case than many. */
+int pawl_ggml_value_rank(const struct pawl_ggml_tensor *tensor);
 
 /* The const of a leaf, made when it is first met. */
 struct pawl_ggml_value *pawl_ggml_leaf(
