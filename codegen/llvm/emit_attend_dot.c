@@ -112,6 +112,10 @@ pawl_heads_prefetch_keys(struct pawl_emit *e, const struct pawl_heads *h, LLVMVa
 	LLVMValueRef index[4] = {k64(e, 0), h->unit->group, next}, i;
 	int64_t share = pawl_dtype_bytes(k->dtype, h->a->d);
 
+	if (pawl_heads_keys_are_rows(h) && h->a->op->op == PAWL_OP_ATTENTION) {
+		index[2] = iadd(e, position, k64(e, PAWL_ATTEND_CHUNK));
+		prefetch(e, pawl_emit_row_address(e, k, 4, index), share);
+	}
 	if (!keys_are_lanes(k))
 		return;
 	i = isub(e, position, h->chunk_start);
@@ -195,7 +199,7 @@ load_key_rows(struct pawl_emit *e, const struct pawl_heads *h, const LLVMValueRe
 static void
 dot_rows(struct pawl_emit *e, const struct pawl_heads *h, LLVMValueRef position, LLVMValueRef *dot)
 {
-	const struct pawl_access *k = &h->a->op->inputs[1].access;
+	const struct pawl_access *k = &h->a->op->inputs[1].access, *v = &h->a->op->inputs[2].access;
 	LLVMValueRef rows[LANES], keys[LANES], index[4] = {k64(e, 0), h->unit->group}, at, q;
 	struct pawl_loop loop = {.n = h->n};
 	int i, j;
@@ -205,6 +209,9 @@ dot_rows(struct pawl_emit *e, const struct pawl_heads *h, LLVMValueRef position,
 		index[2] = imin(e, iadd(e, position, k64(e, i)), isub(e, h->unit->end, k64(e, 1)));
 		index[2] = pawl_heads_slot(e, h, index[2]);
 		rows[i] = pawl_emit_row_address(e, k, 4, index);
+		if (pawl_access_is_dense(v, 4))
+			prefetch(e, pawl_emit_row_address(e, v, 4, index),
+				pawl_dtype_bytes(v->dtype, h->a->width));
 	}
 	for (i = 0; i < h->n; i++)
 		loop.carried[i] = LLVMConstNull(e->v16f32);
