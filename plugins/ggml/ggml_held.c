@@ -12,7 +12,8 @@
 
 /* What a binding came to in this plan. */
 struct bound {
-	int32_t slots[2];   /* of its const in rows and packed; of cosines and sines; -1: none */
+	/* Of its const in rows and packed; of cosines and sines; of mask and offset; -1: none. */
+	int32_t slots[2];
 	const void *bytes;  /* that are bound */
 	double *frequencies; /* of ROPE */
 };
@@ -64,10 +65,12 @@ find_slots(struct pawl_ggml_held *held, int32_t i, struct pawl_error *err)
 	bound->slots[1] = -1;
 	if (bind->kind == PAWL_GGML_BIND_WEIGHT && bound->slots[0] >= 0)
 		bound->slots[1] = find_slot(held->plan, name, bound->slots[0] + 1);
+	if (bind->kind == PAWL_GGML_BIND_ROPE || bind->kind == PAWL_GGML_BIND_MASK) {
+		snprintf(name, sizeof(name), "d%" PRId32, bind->number + 1);
+		bound->slots[1] = find_slot(held->plan, name, 0);
+	}
 	if (bind->kind != PAWL_GGML_BIND_ROPE)
 		return PAWL_OK;
-	snprintf(name, sizeof(name), "d%" PRId32, bind->number + 1);
-	bound->slots[1] = find_slot(held->plan, name, 0);
 	bound->frequencies = pawl_memory_zalloc((size_t)bind->width, sizeof(double));
 	if (!bound->frequencies)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for rotations");
@@ -311,17 +314,25 @@ is_hidden(const struct pawl_ggml_tensor *mask, int64_t i)
 	return bits == 0xff800000u;
 }
 
-/* The mask's columns up to the last that a row sees; *seen is their number. */
+/*
+ * The mask's columns up to the last that a row sees: *seen is their number.  No row r sees a column
+ * beyond *offset + r.
+ */
 static void
 fill_mask(const struct pawl_ggml_bind *bind, const struct pawl_ggml_tensor *mask, int64_t rows,
-	float *out, int64_t *seen)
+	float *out, int64_t *seen, int64_t *offset)
 {
 	int64_t width = mask->ne[0], first = bind->stream * mask->ne[1], r, c, n = 1;
 	const uint16_t *half;
 
+	*offset = 0;
 	for (r = 0; r < rows; r++) {
-		for (c = width; c > n && is_hidden(mask, (first + r) * width + c - 1); c--)
+		for (c = width; c > *offset + r + 1 &&
+				is_hidden(mask, (first + r) * width + c - 1);
+			c--)
 			;
+		if (c - 1 - r > *offset)
+			*offset = c - 1 - r;
 		n = c > n ? c : n;
 	}
 	for (r = 0; r < rows; r++) {
@@ -387,7 +398,7 @@ bind_one(struct pawl_ggml_held *held, int32_t i, const struct pawl_ggml_graph *g
 	const struct pawl_ggml_tensor *t = pawl_ggml_at(graph, &bind->tensor);
 	struct bound *bound = &held->bound[i];
 	int32_t slot = bound->slots[0];
-	int64_t seen, rows;
+	int64_t seen, offset, rows;
 
 	switch (bind->kind) {
 	case PAWL_GGML_BIND_WEIGHT:
@@ -406,7 +417,9 @@ bind_one(struct pawl_ggml_held *held, int32_t i, const struct pawl_ggml_graph *g
 		rows = held->plan->types[slot].dim[0].base;
 		if (rows > t->ne[1])
 			rows = t->ne[1];
-		fill_mask(bind, t, rows, data_of(held, slot), &seen);
+		fill_mask(bind, t, rows, data_of(held, slot), &seen, &offset);
+		if (bound->slots[1] >= 0)
+			memcpy(data_of(held, bound->slots[1]), &offset, sizeof(offset));
 		return bind_symbol(held, bind->symbol, seen, err);
 	case PAWL_GGML_BIND_ROPE:
 		if (slot >= 0 && bound->slots[1] >= 0)

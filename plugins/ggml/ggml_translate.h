@@ -25,7 +25,11 @@ enum pawl_ggml_bind_kind {
 	PAWL_GGML_BIND_STATE,  /* const s<i>: cells of a cache, where they lie */
 	PAWL_GGML_BIND_DATA,   /* const d<i>: the tensor's bytes */
 	PAWL_GGML_BIND_INDEX,  /* const d<i>: i64, from the host's list of cells */
-	PAWL_GGML_BIND_MASK,   /* const d<i>: f32 [rows, cells]; symbol: the cells that are seen */
+	/*
+	 * const d<i>: f32 [rows, cells]; symbol: the cells that are seen; const d<i + 1>: i64, such that
+	 * row r sees no cell beyond that plus r
+	 */
+	PAWL_GGML_BIND_MASK,
 	PAWL_GGML_BIND_ROPE    /* consts d<i> and d<i + 1>: cosines and sines of positions */
 };
 

@@ -111,14 +111,26 @@ cache_of(struct pawl_ggml_translator *t, const struct source *s, int64_t stream)
 		t->graph, node, 4, (int64_t[]){1, state->heads, state->cells, state->d});
 }
 
-/* The mask of a stream as f32 [rows, cells], and the symbol for how many of these are seen. */
 static struct pawl_node *
-mask_of(struct pawl_ggml_translator *t, const struct attend *a, int64_t stream, int64_t cells,
-	int32_t *symbol)
+find_data(struct pawl_ggml_translator *t, int32_t number)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "d%d", (int)number);
+	return pawl_graph_find(t->graph, name);
+}
+
+/*
+ * What says the cells that the rows of a stream see: the mask as f32 [rows, cells], the last cell of
+ * row 0 where each row sees one more than that before it or less, and a symbol for all.
+ */
+static const struct pawl_ggml_bind *
+mask_of(struct pawl_ggml_translator *t, const struct attend *a, int64_t stream, int64_t cells)
 {
 	const struct pawl_ggml_tensor *x = tensor_of(&a->mask);
 	int64_t streams = x->ne[3] > 1 ? a->streams : 1, part = streams > 1 ? stream : 0;
 	struct pawl_type type = {.dtype = PAWL_DTYPE_F32, .rank = 2};
+	const struct pawl_type number = pawl_type_make(PAWL_DTYPE_I64, 0, NULL);
 	struct pawl_ggml_place place = {pawl_ggml_value_find(t, a->mask.op)->place.node, a->mask.i, 0};
 	struct pawl_ggml_bind *bind;
 	char name[24];
@@ -128,13 +140,10 @@ mask_of(struct pawl_ggml_translator *t, const struct attend *a, int64_t stream, 
 	type.dim[1] = pawl_dim_const(cells);
 	for (i = 0; i < t->out->n_binds; i++) {
 		bind = &t->out->binds[i];
-		if (bind->kind != PAWL_GGML_BIND_MASK || bind->cells != cells ||
-			bind->streams != streams || bind->stream != part ||
-			pawl_ggml_at(t->source, &bind->tensor) != x)
-			continue;
-		*symbol = bind->symbol;
-		snprintf(name, sizeof(name), "d%d", (int)bind->number);
-		return pawl_graph_find(t->graph, name);
+		if (bind->kind == PAWL_GGML_BIND_MASK && bind->cells == cells &&
+			bind->streams == streams && bind->stream == part &&
+			pawl_ggml_at(t->source, &bind->tensor) == x)
+			return bind;
 	}
 	bind = pawl_ggml_bind_add(t, PAWL_GGML_BIND_MASK, place);
 	if (!bind)
@@ -143,8 +152,12 @@ mask_of(struct pawl_ggml_translator *t, const struct attend *a, int64_t stream, 
 	bind->streams = streams;
 	bind->stream = part;
 	bind->cells = cells;
-	bind->symbol = *symbol = pawl_graph_add_symbol(t->graph, name, 1, cells, 1);
-	return pawl_ggml_const(t, bind, PAWL_ROLE_DATA, &type);
+	bind->symbol = pawl_graph_add_symbol(t->graph, name, 1, cells, 1);
+	snprintf(name, sizeof(name), "d%d", (int)t->out->n_numbers++);
+	return pawl_ggml_const(t, bind, PAWL_ROLE_DATA, &type) &&
+			       pawl_build_const(t->graph, PAWL_ROLE_DATA, name, &number)
+		       ? bind
+		       : NULL;
 }
 
 static bool
@@ -164,24 +177,31 @@ attend_stream(struct pawl_ggml_translator *t, const struct attend *a, int64_t st
 	const struct pawl_ggml_tensor *k = tensor_of(&a->k);
 	struct pawl_type number = pawl_type_make(PAWL_DTYPE_I64, 0, NULL);
 	struct pawl_attrs attrs = pawl_attrs_default();
+	const struct pawl_ggml_bind *mask;
 	struct pawl_node *in[5];
 	int n = 4;
 
 	in[0] = queries(t, a, stream);
 	in[1] = in[0] ? cache_of(t, &a->k, stream) : NULL;
 	in[2] = in[1] ? cache_of(t, &a->v, stream) : NULL;
-	in[3] = pawl_build_splat(t->graph, &number, 0);
 	if (!in[2])
 		return NULL;
 	attrs.scale = a->scale;
 	attrs.softcap = a->softcap;
-	attrs.causal = false;
 	if (a->mask.op) {
-		in[4] = mask_of(t, a, stream, in[1]->type.dim[2].base, &attrs.sym);
+		mask = mask_of(t, a, stream, in[1]->type.dim[2].base);
+		if (!mask)
+			return NULL;
+		in[3] = find_data(t, mask->number + 1);
+		in[4] = find_data(t, mask->number);
+		attrs.sym = mask->symbol;
 		n = 5;
 	} else if (in[1]->type.dim[2].base != k->ne[1]) {
 		pawl_ggml_decline(t, a->k.op, "part of a cache without a mask");
 		return NULL;
+	} else {
+		in[3] = pawl_build_splat(t->graph, &number, 0);
+		attrs.causal = false;
 	}
 	return pawl_build(t->graph, PAWL_OP_ATTENTION, NULL, in, n, &attrs, NULL);
 }
