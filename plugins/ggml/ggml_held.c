@@ -4,11 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ir/half.h"
 #include "ir/trig.h"
 #include "plugins/ggml/ggml_buffer.h"
+#include "plugins/ggml/ggml_fill.h"
 #include "plugins/ggml/ggml_packs.h"
-#include "runtime/kv_block_bytes.h"
 
 /* What a binding came to in this plan. */
 struct bound {
@@ -26,6 +25,7 @@ struct pawl_ggml_held {
 	struct pawl_bindings *bindings;
 	struct pawl_symenv env;
 	struct bound *bound;
+	const void **results; /* where they were put, by number; NULL: copied from scratch memory */
 	int32_t *symbols; /* in the plan, by number in the translation's graph; -1: none */
 	uint64_t packs_epoch;
 };
@@ -138,7 +138,9 @@ pawl_ggml_held_new(const struct pawl_ggml_host *host, struct pawl_ggml_translati
 	held->plan = pawl_plan_ref(plan);
 	held->team = team;
 	held->bound = pawl_memory_zalloc((size_t)held->translation.n_binds + 1, sizeof(*held->bound));
-	if (!held->bound)
+	held->results = pawl_memory_zalloc(
+		(size_t)held->translation.n_results + 1, sizeof(*held->results));
+	if (!held->bound || !held->results)
 		status = pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a held plan");
 	if (!status)
 		status = pawl_bindings_new(plan, team, &held->bindings, err);
@@ -171,6 +173,7 @@ pawl_ggml_held_free(struct pawl_ggml_held *held)
 	for (i = 0; held->bound && i < held->translation.n_binds; i++)
 		pawl_memory_free(held->bound[i].frequencies);
 	pawl_memory_free(held->bound);
+	pawl_memory_free(held->results);
 	pawl_memory_free(held->symbols);
 	pawl_symenv_release(&held->env);
 	pawl_bindings_free(held->bindings);
@@ -246,22 +249,11 @@ bind_weight(struct pawl_ggml_held *held, struct bound *bound, const struct pawl_
 	return status;
 }
 
-/* Where the part of a cache that the graph looks at begins, in bytes from the start of the tensor. */
-static int64_t
-window_of(const struct pawl_ggml_bind *bind, const struct pawl_ggml_graph *graph)
-{
-	int64_t start = bind->stream * bind->stream_bytes;
-
-	if (bind->window.node >= 0)
-		start += (int64_t)pawl_ggml_at(graph, &bind->window)->view_offs;
-	return start;
-}
-
 static enum pawl_status
 bind_state(struct pawl_ggml_held *held, const struct pawl_ggml_bind *bind, struct bound *bound,
 	const struct pawl_ggml_graph *graph, struct pawl_error *err)
 {
-	char *bytes = (char *)pawl_ggml_at(graph, &bind->tensor)->data + window_of(bind, graph);
+	char *bytes = (char *)pawl_ggml_at(graph, &bind->tensor)->data + pawl_ggml_window_of(bind, graph);
 	enum pawl_status status;
 
 	if (bound->slots[0] < 0 || bound->bytes == bytes)
@@ -271,108 +263,6 @@ bind_state(struct pawl_ggml_held *held, const struct pawl_ggml_bind *bind, struc
 	if (!status)
 		bound->bytes = bytes;
 	return status;
-}
-
-static int64_t
-entry(const struct pawl_ggml_tensor *list, int64_t i)
-{
-	return list->type == 27 ? ((const int64_t *)list->data)[i] : ((const int32_t *)list->data)[i];
-}
-
-static enum pawl_status
-fill_index(const struct pawl_ggml_bind *bind, const struct pawl_ggml_graph *graph, int64_t *out,
-	struct pawl_error *err)
-{
-	const struct pawl_ggml_tensor *list = pawl_ggml_at(graph, &bind->tensor);
-	int64_t n = list->ne[0] / bind->step / bind->streams, base, r, j;
-
-	base = window_of(bind, graph) / bind->unit_bytes;
-	for (r = 0; r < n; r++) {
-		int64_t at = (bind->stream * n + r) * bind->step, cell = entry(list, at) - base;
-
-		if (cell < 0 || cell >= bind->cells)
-			return pawl_fail(err, PAWL_CAPACITY,
-				"row %" PRId64 " goes to cell %" PRId64 " of %" PRId64, r, cell,
-				bind->cells);
-		for (j = 1; j < bind->step; j++)
-			if (entry(list, at + j) - base != cell + j * bind->pitch)
-				return pawl_fail(err, PAWL_UNSUPPORTED,
-					"the elements of row %" PRId64 " go to different cells", r);
-		out[r] = cell;
-	}
-	return PAWL_OK;
-}
-
-static bool
-is_hidden(const struct pawl_ggml_tensor *mask, int64_t i)
-{
-	uint32_t bits;
-
-	if (mask->type == 1)
-		return ((const uint16_t *)mask->data)[i] == 0xfc00;
-	memcpy(&bits, (const char *)mask->data + 4 * i, sizeof(bits));
-	return bits == 0xff800000u;
-}
-
-/*
- * The mask's columns up to the last that a row sees: *seen is their number.  No row r sees a column
- * beyond *offset + r.
- */
-static void
-fill_mask(const struct pawl_ggml_bind *bind, const struct pawl_ggml_tensor *mask, int64_t rows,
-	float *out, int64_t *seen, int64_t *offset)
-{
-	int64_t width = mask->ne[0], first = bind->stream * mask->ne[1], r, c, n = 1;
-	const uint16_t *half;
-
-	*offset = 0;
-	for (r = 0; r < rows; r++) {
-		for (c = width; c > *offset + r + 1 &&
-				is_hidden(mask, (first + r) * width + c - 1);
-			c--)
-			;
-		if (c - 1 - r > *offset)
-			*offset = c - 1 - r;
-		n = c > n ? c : n;
-	}
-	for (r = 0; r < rows; r++) {
-		if (mask->type == 0) {
-			memcpy(out + r * bind->cells,
-				(const float *)mask->data + (first + r) * width,
-				(size_t)n * sizeof(*out));
-			continue;
-		}
-		half = (const uint16_t *)mask->data + (first + r) * width;
-		for (c = 0; c < n; c++)
-			out[r * bind->cells + c] = half[c] ? pawl_f32_from_f16(half[c]) : 0.0f;
-	}
-	*seen = n;
-}
-
-static void
-fill_rope(const struct pawl_ggml_bind *bind, const struct bound *bound,
-	const struct pawl_ggml_graph *graph, float *cosines, float *sines)
-{
-	const struct pawl_ggml_tensor *positions = pawl_ggml_at(graph, &bind->tensor);
-	const float *factors = bind->factors.node < 0
-				       ? NULL
-				       : pawl_ggml_at(graph, &bind->factors)->data;
-	int64_t half = bind->width / 2, r, i, at, other;
-	double *frequencies = bound->frequencies, *turned = frequencies + half;
-
-	for (i = 0; i < half; i++)
-		turned[i] = factors ? frequencies[i] / (double)factors[i] : frequencies[i];
-	for (r = 0; r < positions->ne[0]; r++) {
-		float c[PAWL_MAX_ROPE_WIDTH / 2], s[PAWL_MAX_ROPE_WIDTH / 2];
-
-		pawl_rope_row(((const int32_t *)positions->data)[r], turned, half, c, s);
-		for (i = 0; i < half; i++) {
-			at = r * bind->width + (bind->adjacent ? 2 * i : i);
-			other = bind->adjacent ? at + 1 : at + half;
-			cosines[at] = cosines[other] = c[i] * (float)bind->magnitude;
-			sines[at] = sines[other] = s[i] * (float)bind->magnitude;
-		}
-	}
 }
 
 static void *
@@ -410,24 +300,68 @@ bind_one(struct pawl_ggml_held *held, int32_t i, const struct pawl_ggml_graph *g
 			memcpy(data_of(held, slot), t->data, bytes_of(t));
 		return PAWL_OK;
 	case PAWL_GGML_BIND_INDEX:
-		return slot < 0 ? PAWL_OK : fill_index(bind, graph, data_of(held, slot), err);
+		return slot < 0 ? PAWL_OK : pawl_ggml_fill_index(bind, graph, data_of(held, slot), err);
 	case PAWL_GGML_BIND_MASK:
 		if (slot < 0)
 			return bind_symbol(held, bind->symbol, 1, err);
 		rows = held->plan->types[slot].dim[0].base;
 		if (rows > t->ne[1])
 			rows = t->ne[1];
-		fill_mask(bind, t, rows, data_of(held, slot), &seen, &offset);
+		pawl_ggml_fill_mask(bind, t, rows, data_of(held, slot), &seen, &offset);
 		if (bound->slots[1] >= 0)
 			memcpy(data_of(held, bound->slots[1]), &offset, sizeof(offset));
 		return bind_symbol(held, bind->symbol, seen, err);
 	case PAWL_GGML_BIND_ROPE:
 		if (slot >= 0 && bound->slots[1] >= 0)
-			fill_rope(bind, bound, graph, data_of(held, slot),
+			pawl_ggml_fill_rope(bind, bound->frequencies, graph, data_of(held, slot),
 				data_of(held, bound->slots[1]));
 		return PAWL_OK;
 	}
 	return PAWL_OK;
+}
+
+/* Whether a result may be made where the host wants it: no other lies there, nor reads its slot. */
+static bool
+can_put(const struct pawl_ggml_held *held, const struct pawl_ggml_graph *graph, int32_t i)
+{
+	const struct pawl_ggml_translation *translation = &held->translation;
+	const struct pawl_program *program = held->plan->program;
+	const struct pawl_ggml_tensor *t = pawl_ggml_at(graph, &translation->results[i]), *other;
+	const char *bytes = t->data;
+	int32_t slot = program->outputs[i], k;
+
+	if (program->slots[slot].role != PAWL_SLOT_OUTPUT ||
+		pawl_storage_bytes(&held->plan->types[slot]) != (int64_t)bytes_of(t) ||
+		(uintptr_t)bytes % 64)
+		return false;
+	for (k = 0; k < translation->n_results; k++) {
+		other = pawl_ggml_at(graph, &translation->results[k]);
+		if (k != i && (program->outputs[k] == slot ||
+				      ((char *)other->data < bytes + bytes_of(t) &&
+					      bytes < (char *)other->data + bytes_of(other))))
+			return false;
+	}
+	return true;
+}
+
+static enum pawl_status
+put_result(struct pawl_ggml_held *held, const struct pawl_ggml_graph *graph, int32_t i,
+	struct pawl_error *err)
+{
+	void *bytes = pawl_ggml_at(graph, &held->translation.results[i])->data;
+	enum pawl_status status = PAWL_OK;
+
+	if (held->results[i] == bytes)
+		return PAWL_OK;
+	if (!held->results[i] && !can_put(held, graph, i))
+		return PAWL_OK;
+	if (can_put(held, graph, i))
+		status = put(held, held->plan->program->outputs[i], bytes, err);
+	else
+		status = pawl_fail(err, PAWL_UNSUPPORTED, "results lie where others do");
+	if (!status)
+		held->results[i] = bytes;
+	return status;
 }
 
 enum pawl_status
@@ -445,6 +379,8 @@ pawl_ggml_held_run(struct pawl_ggml_held *held, const struct pawl_ggml_graph *gr
 		status = bind_symbol(held, translation->symbols.rows, n_rows, err);
 	for (i = 0; i < translation->n_binds && !status; i++)
 		status = bind_one(held, i, graph, epoch == held->packs_epoch, err);
+	for (i = 0; i < translation->n_results && translation->n_results <= 4 && !status; i++)
+		status = put_result(held, graph, i, err);
 	if (status)
 		return status;
 	held->packs_epoch = epoch;
@@ -452,7 +388,9 @@ pawl_ggml_held_run(struct pawl_ggml_held *held, const struct pawl_ggml_graph *gr
 	for (i = 0; i < translation->n_results && !status; i++) {
 		const struct pawl_ggml_tensor *t = pawl_ggml_at(graph, &translation->results[i]);
 
-		memcpy(t->data, pawl_bindings_output(held->bindings, i, NULL), bytes_of(t));
+		if (!held->results[i])
+			memcpy(t->data, pawl_bindings_output(held->bindings, i, NULL),
+				bytes_of(t));
 	}
 	return status;
 }

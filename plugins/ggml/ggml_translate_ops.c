@@ -1,18 +1,8 @@
 /* Ops that compute elements or rows; a switch by op. */
-#include "plugins/ggml/ggml_values.h"
+#include "plugins/ggml/ggml_attend.h"
 #include "runtime/kv_block_bytes.h"
 
 #include <stdio.h>
-#include <string.h>
-
-static float
-param_f32(const struct pawl_ggml_tensor *op, int i)
-{
-	float x;
-
-	memcpy(&x, &op->params[i], sizeof(x));
-	return x;
-}
 
 /* Params that are not read must be 0: a host may know what they mean. */
 static bool
@@ -56,7 +46,7 @@ multiply(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op)
 		y = value->node;
 		if (!x || !y)
 			return set(t, op, NULL);
-		return set(t, op, pawl_build_rms_norm(t->graph, y, x, param_f32(norm, 0)));
+		return set(t, op, pawl_build_rms_norm(t->graph, y, x, pawl_ggml_param_f32(norm, 0)));
 	}
 	x = pawl_ggml_read(t, op, 0, rank);
 	y = x ? pawl_ggml_read(t, op, 1, rank) : NULL;
@@ -77,14 +67,14 @@ static enum pawl_status
 scale(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op)
 {
 	struct pawl_node *x = pawl_ggml_read(t, op, 0, pawl_ggml_value_rank(op));
-	float bias = param_f32(op, 1);
+	float bias = pawl_ggml_param_f32(op, 1);
 	struct pawl_type one;
 
 	if (has_other_params(op, 3))
 		return pawl_ggml_decline(t, op, "a parameter that is not known");
 	if (!x)
 		return set(t, op, NULL);
-	x = pawl_build_scale(t->graph, x, param_f32(op, 0));
+	x = pawl_build_scale(t->graph, x, pawl_ggml_param_f32(op, 0));
 	if (bias != 0.0f && x) {
 		one = pawl_type_make(PAWL_DTYPE_F32, 0, NULL);
 		x = pawl_build_binary(
@@ -231,7 +221,7 @@ pawl_ggml_rope(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op
 	int32_t i;
 
 	if (has_other_params(op, KNOWN) || (op->params[2] != 0 && op->params[2] != 2) ||
-		param_f32(op, 7) != 0.0f || x->ne[3] != 1 || at->ne[0] != n_tokens ||
+		pawl_ggml_param_f32(op, 7) != 0.0f || x->ne[3] != 1 || at->ne[0] != n_tokens ||
 		at->type != 26 || at->view_src || !pawl_ggml_is_leaf(t, at) || width < 2 ||
 		width > PAWL_MAX_ROPE_WIDTH ||
 		(op->src[2] && (op->src[2]->view_src || op->src[2]->type != 0 ||
@@ -245,9 +235,9 @@ pawl_ggml_rope(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op
 
 		if (other->kind == PAWL_GGML_BIND_ROPE &&
 			pawl_ggml_at(t->source, &other->tensor) == at &&
-			other->width == width && other->base == param_f32(op, 5) &&
-			other->scale == param_f32(op, 6) &&
-			other->magnitude == param_f32(op, 8) &&
+			other->width == width && other->base == pawl_ggml_param_f32(op, 5) &&
+			other->scale == pawl_ggml_param_f32(op, 6) &&
+			other->magnitude == pawl_ggml_param_f32(op, 8) &&
 			other->adjacent == (op->params[2] == 0) &&
 			(other->factors.node < 0 ? NULL : pawl_ggml_at(t->source, &other->factors)) ==
 				op->src[2])
@@ -262,9 +252,9 @@ pawl_ggml_rope(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op
 			return set(t, op, NULL);
 		t->out->n_numbers++;
 		bind->width = width;
-		bind->base = param_f32(op, 5);
-		bind->scale = param_f32(op, 6);
-		bind->magnitude = param_f32(op, 8);
+		bind->base = pawl_ggml_param_f32(op, 5);
+		bind->scale = pawl_ggml_param_f32(op, 6);
+		bind->magnitude = pawl_ggml_param_f32(op, 8);
 		bind->adjacent = op->params[2] == 0;
 		if (op->src[2])
 			bind->factors = pawl_ggml_source_place(t, 2, false);
