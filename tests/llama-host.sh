@@ -42,6 +42,7 @@ backend=$plugin
 counted smollm2-on golden "$model" "$top_srcdir/tests/data/golden-smollm2-135m.json" on
 counted smollm2-off golden "$model" "$top_srcdir/tests/data/golden-smollm2-135m.json" off
 counted growing grow "$model"
+counted together together "$model"
 if [ -f "$PAWL_TEST_GEMMA" ]; then
   counted gemma-on golden "$PAWL_TEST_GEMMA" "$top_srcdir/tests/data/golden-gemma3-270m.json" on
 else

@@ -2,7 +2,8 @@
 llama.cpp with libggml-pawl.so, in one process: what `llama-host.sh` asks for.
 
     llama_host.py golden MODEL CASES on|off    the golden prompts, flash attention on or off
-    llama_host.py grow MODEL                   a long answer, and four at once
+    llama_host.py grow MODEL                   a long answer
+    llama_host.py together MODEL               four answers at once, of sequences that come and go
     llama_host.py devices                      the names of the host's devices
 
 The server of xllamacpp is the host.  The last line counts checks, as model-test.sh reads it.
@@ -12,6 +13,7 @@ import json
 import math
 import os
 import sys
+import threading
 
 import xllamacpp
 
@@ -51,6 +53,7 @@ def server(model, flash_attention=True, length=1024, parallel=1):
     params.n_ctx, params.n_parallel, params.n_gpu_layers = length * parallel, parallel, 99
     params.warmup = params.fit_params = False
     params.no_extra_bufts = True
+    params.kv_unified = False
     params.flash_attn_type = (kinds.LLAMA_FLASH_ATTN_TYPE_ENABLED if flash_attention
                               else kinds.LLAMA_FLASH_ATTN_TYPE_DISABLED)
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
@@ -117,6 +120,32 @@ def grow(model):
     check("nor does anything fall back", after["fallbacks"] == 0, after)
 
 
+PROMPTS = ["Once upon a time there was a king who", "The capital of France is", "In the beginning",
+           "def fibonacci(n):\n", "Water is made of", "1 2 3 4 5 6", "List three colours:", "My"]
+
+
+def together(model):
+    host = server(model, length=512, parallel=4)
+    lengths = [24 + 7 * i for i in range(len(PROMPTS))]
+    alone = [answer(host, prompt, n)["text"] for prompt, n in zip(PROMPTS, lengths)]
+    found = [None] * len(PROMPTS)
+
+    def ask(first):
+        for i in range(first, len(PROMPTS), 4):
+            found[i] = answer(host, PROMPTS[i], lengths[i])["text"]
+
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for prompt, one, other in zip(PROMPTS, alone, found):
+        check(f"together as alone: {prompt!r}", one == other, (one, other))
+    seen = counters()
+    check("nothing falls back", seen["fallbacks"] == 0 and seen["rebuilds"] == 0, seen)
+    check("a plan for each shape", seen["optimizes"] <= seen["shapes"], seen)
+
+
 def main():
     what, *rest = sys.argv[1:]
     if what == "devices":
@@ -125,8 +154,10 @@ def main():
     check("the device is there", "PAWL0" in devices())
     if what == "golden":
         golden(rest[0], rest[1], rest[2] == "on")
-    else:
+    elif what == "grow":
         grow(rest[0])
+    else:
+        together(rest[0])
     print(f"{counts[True]} passed, {counts[False]} failed, 0 skipped")
 
 

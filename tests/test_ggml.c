@@ -465,6 +465,27 @@ START_TEST(shapes_have_keys)
 }
 END_TEST
 
+/* Values that are part of the keys, as some models have it: another window than the cache's. */
+START_TEST(two_windows_on_a_cache)
+{
+	struct pawl_ggml_tensor *q = pawl_fake_leaf(&g, PAWL_FAKE_F32, D, 1, 1, 0);
+	struct pawl_ggml_tensor *cache = pawl_fake_leaf(&g, PAWL_FAKE_F16, D, CELLS, 0, 0);
+	const size_t nb[4] = {2, 2 * D, 2 * D * CELLS, 2 * D * CELLS};
+	struct pawl_ggml_tensor *k = pawl_fake_view(&g, cache, (int64_t[]){D, CELLS, 1, 1}, nb, 0);
+	struct pawl_ggml_tensor *v =
+		pawl_fake_view(&g, cache, (int64_t[]){D / 2, CELLS, 1, 1}, nb, 0);
+	struct pawl_ggml_tensor *y = pawl_fake_node(&g, "FLASH_ATTN_EXT", q, k, D / 2, 1, 1, 0);
+
+	pawl_fake_param(y, 0, 1);
+	y->src[2] = v;
+	ck_assert(!pawl_ggml_supports(&host, y, &err));
+	ck_assert_msg(strstr(err.text, "source 2 is another part of a cache"), "%s", err.text);
+	y->src[2] = k;
+	y->ne[0] = D;
+	ck_assert_msg(pawl_ggml_supports(&host, y, &err), "%s", err.text);
+}
+END_TEST
+
 static void
 assert_declined(const struct pawl_ggml_tensor *op, const char *says)
 {
@@ -584,6 +605,7 @@ pawl_ggml_suite(void)
 	tcase_add_test(tcase, attention_sees_what_the_mask_says);
 	tcase_add_test(tcase, a_cell_outside_is_refused);
 	tcase_add_test(tcase, shapes_have_keys);
+	tcase_add_test(tcase, two_windows_on_a_cache);
 	tcase_add_test(tcase, what_is_not_known_is_declined);
 	tcase_add_test(tcase, writing_to_a_buffer_forgets_what_was_packed);
 	tcase_add_test(tcase, a_stream_falls_back);

@@ -74,6 +74,18 @@ is_window(const struct pawl_ggml_tensor *x, struct pawl_ggml_state *state)
 	       (x->ne[2] == 1 || x->nb[2] == d_bytes * (size_t)x->ne[1]);
 }
 
+bool
+pawl_ggml_state_shows(struct pawl_ggml_translator *t, const struct pawl_ggml_state *state,
+	const struct pawl_ggml_tensor *x)
+{
+	struct pawl_ggml_state other;
+
+	return is_window(x, &other) && other.root == state->root && other.form == state->form &&
+	       other.streams == state->streams && other.heads == state->heads &&
+	       other.d == state->d &&
+	       pawl_ggml_at(t->source, &state->window)->view_offs == x->view_offs;
+}
+
 static enum pawl_status
 consider(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op, int i)
 {
@@ -88,9 +100,7 @@ consider(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op, int 
 	other = pawl_ggml_state_find(t, state.root);
 	if (!other)
 		return state_add(t, &state) ? PAWL_OK : t->err->status;
-	if (other->form != state.form || other->streams != state.streams ||
-		other->heads != state.heads ||
-		pawl_ggml_at(t->source, &other->window)->view_offs != x->view_offs)
+	if (!pawl_ggml_state_shows(t, other, x))
 		return pawl_ggml_decline(t, op, "a cache that is read in two ways");
 	return PAWL_OK;
 }

@@ -86,6 +86,10 @@ pawl_ggml_cache_of(struct pawl_ggml_translator *t, const struct pawl_ggml_source
 
 	if (!state)
 		return part_of(t, pawl_ggml_read_source(t, s, 4, natural), stream);
+	if (!pawl_ggml_state_shows(t, state, x)) {
+		pawl_ggml_decline(t, s->op, "source %d is another part of a cache", s->i);
+		return NULL;
+	}
 	node = pawl_ggml_state_node(t, state, stream);
 	if (!node)
 		return NULL;

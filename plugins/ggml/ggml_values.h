@@ -115,6 +115,9 @@ struct pawl_ggml_place pawl_ggml_source_place(const struct pawl_ggml_translator 
 /* The state on a root; NULL: none. */
 struct pawl_ggml_state *pawl_ggml_state_find(
 	struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *root);
+/* Whether x is the window on the cache that the state is about. */
+bool pawl_ggml_state_shows(struct pawl_ggml_translator *t, const struct pawl_ggml_state *state,
+	const struct pawl_ggml_tensor *x);
 /*
  * The cells of a stream as they are now: [cells, heads, d], or [heads * d, cells, 1] of columns.
  * NULL: graph->error.
