@@ -570,7 +570,7 @@ START_TEST(a_stream_falls_back)
 	struct pawl_ggml_stream *stream;
 	int i;
 
-	pawl_ggml_streams_init(&host, &tables, device);
+	pawl_ggml_streams_init(&host, device);
 	stream = pawl_ggml_stream_new(&tables, NULL);
 	ck_assert_ptr_nonnull(stream);
 	pawl_ggml_stream_set_threads(stream, 1);

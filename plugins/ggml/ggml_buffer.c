@@ -86,13 +86,7 @@ clear(struct pawl_ggml_buffer *buffer, uint8_t value)
 	memset(memory->bytes, value, memory->n_bytes);
 }
 
-static pawl_ggml_fn
-fn_of(void (*fn)(void))
-{
-	return fn;
-}
-
-#define FN(fn) fn_of((pawl_ggml_fn)(fn))
+#define FN(fn) ((pawl_ggml_fn)(fn))
 
 struct fns_9 {
 	pawl_ggml_fn fn[9];

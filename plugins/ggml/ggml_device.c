@@ -181,7 +181,7 @@ start(struct pawl_error *err)
 		return status;
 	fill_tables();
 	pawl_ggml_buft_init(&host, &device);
-	pawl_ggml_streams_init(&host, &device, target);
+	pawl_ggml_streams_init(&host, target);
 	return PAWL_OK;
 }
 

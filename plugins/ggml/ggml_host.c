@@ -16,11 +16,8 @@ static const struct pawl_ggml_layout layouts[] = {
 		.memset_tensor = 3,
 		.set_tensor = 4,
 		.get_tensor = 5,
-		.set_2d = -1,
-		.copy_tensor = 6,
 		.clear = 7,
 		.buft_alignment = 2,
-		.buft_alloc_size = 4,
 		.buft_is_host = 5,
 		.n_buft_fns = 6,
 		.graph_compute = 10,
@@ -34,11 +31,8 @@ static const struct pawl_ggml_layout layouts[] = {
 		.memset_tensor = 3,
 		.set_tensor = 4,
 		.get_tensor = 5,
-		.set_2d = 6,
-		.copy_tensor = 8,
 		.clear = 9,
 		.buft_alignment = 2,
-		.buft_alloc_size = 4,
 		.buft_is_host = 5,
 		.n_buft_fns = 6,
 		.graph_compute = 12,
@@ -52,11 +46,8 @@ static const struct pawl_ggml_layout layouts[] = {
 		.memset_tensor = 3,
 		.set_tensor = 4,
 		.get_tensor = 5,
-		.set_2d = 6,
-		.copy_tensor = 8,
 		.clear = 9,
 		.buft_alignment = 3,
-		.buft_alloc_size = 5,
 		.buft_is_host = 7,
 		.n_buft_fns = 8,
 		.graph_compute = 12,
@@ -296,13 +287,4 @@ pawl_ggml_buffer_usage(const struct pawl_ggml_host *host, const struct pawl_ggml
 
 	memcpy(&usage, behind_functions(host, buffer) + 3 * sizeof(void *), sizeof(usage));
 	return usage == PAWL_GGML_WEIGHTS ? PAWL_GGML_WEIGHTS : PAWL_GGML_ANY;
-}
-
-size_t
-pawl_ggml_buffer_size(const struct pawl_ggml_host *host, const struct pawl_ggml_buffer *buffer)
-{
-	size_t size;
-
-	memcpy(&size, behind_functions(host, buffer) + 2 * sizeof(void *), sizeof(size));
-	return size;
 }

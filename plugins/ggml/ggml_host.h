@@ -37,8 +37,8 @@ struct pawl_ggml_layout {
 	int until_minor; /* of versions 0.x below this */
 	int api;
 	bool has_uid;
-	int n_buffer_fns, memset_tensor, set_tensor, get_tensor, set_2d, copy_tensor, clear;
-	int buft_alignment, buft_alloc_size, buft_is_host, n_buft_fns;
+	int n_buffer_fns, memset_tensor, set_tensor, get_tensor, clear;
+	int buft_alignment, buft_is_host, n_buft_fns;
 	int graph_compute, n_stream_fns;
 };
 
@@ -86,9 +86,8 @@ const char *pawl_ggml_op_text(const struct pawl_ggml_host *host, const struct pa
 void pawl_ggml_log(const struct pawl_ggml_host *host, enum pawl_ggml_level level, const char *format, ...)
 	PAWL_PRINTF(3, 4);
 
-/* Usage and bytes of a buffer, which may be of another backend. */
+/* What a buffer is for, which may be of another backend. */
 enum pawl_ggml_usage pawl_ggml_buffer_usage(
 	const struct pawl_ggml_host *host, const struct pawl_ggml_buffer *buffer);
-size_t pawl_ggml_buffer_size(const struct pawl_ggml_host *host, const struct pawl_ggml_buffer *buffer);
 
 #endif

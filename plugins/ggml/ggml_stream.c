@@ -53,17 +53,14 @@ struct pawl_ggml_stream {
 };
 
 static const struct pawl_ggml_host *host;
-static struct pawl_ggml_device *registered;
 static struct pawl_device *target;
 static const unsigned char guid[16] = {0xc3, 0x5a, 0x91, 0x0e, 0x77, 0x24, 0x4c, 0xd2, 0x8b, 0x60,
 	0x1f, 0xe9, 0x3d, 0xa8, 0x52, 0x46};
 
 void
-pawl_ggml_streams_init(const struct pawl_ggml_host *bound, struct pawl_ggml_device *device,
-	struct pawl_device *opened)
+pawl_ggml_streams_init(const struct pawl_ggml_host *bound, struct pawl_device *opened)
 {
 	host = bound;
-	registered = device;
 	target = opened;
 }
 
@@ -332,13 +329,7 @@ stream_free(struct pawl_ggml_stream *stream)
 	free(stream);
 }
 
-static pawl_ggml_fn
-fn_of(pawl_ggml_fn fn)
-{
-	return fn;
-}
-
-#define FN(fn) fn_of((pawl_ggml_fn)(fn))
+#define FN(fn) ((pawl_ggml_fn)(fn))
 
 struct pawl_ggml_stream *
 pawl_ggml_stream_new(struct pawl_ggml_device *device, const char *params)

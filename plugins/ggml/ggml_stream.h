@@ -11,9 +11,8 @@
 
 struct pawl_ggml_stream;
 
-/* For the registration: host, device of the host's table, and where code runs.  All outlive streams. */
-void pawl_ggml_streams_init(const struct pawl_ggml_host *host, struct pawl_ggml_device *device,
-	struct pawl_device *target);
+/* For the registration: the host and where code runs.  Both outlive streams. */
+void pawl_ggml_streams_init(const struct pawl_ggml_host *host, struct pawl_device *target);
 
 /* The host's init_backend, set_n_threads and set_abort_callback. */
 struct pawl_ggml_stream *pawl_ggml_stream_new(struct pawl_ggml_device *device, const char *params);

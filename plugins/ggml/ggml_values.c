@@ -45,7 +45,6 @@ pawl_ggml_value_add(struct pawl_ggml_translator *t, const struct pawl_ggml_tenso
 	struct pawl_ggml_value *value = &t->values[place_of(t, tensor)];
 
 	*value = (struct pawl_ggml_value){.tensor = tensor, .place = place};
-	t->n_values++;
 	return value;
 }
 

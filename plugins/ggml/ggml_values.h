@@ -51,7 +51,7 @@ struct pawl_ggml_translator {
 	struct pawl_ggml_translation *out;
 	bool symbolic;
 	struct pawl_ggml_value *values; /* hash table of n_places */
-	size_t n_places, n_values;
+	size_t n_places;
 	struct pawl_ggml_state *states;
 	int32_t n_states, cap_states;
 	int32_t at; /* node being translated */
