@@ -445,11 +445,13 @@ END_TEST
 START_TEST(shapes_have_keys)
 {
 	struct pawl_ggml_numbers numbers = {NULL, NULL, 0};
+	static struct pawl_fake_graph first;
 	struct pawl_ggml_key a, b;
 	struct layer l;
 
 	make_layer(&l, 2, 256, false);
 	ck_assert_int_eq(pawl_ggml_key_of(&host, &g.graph, &numbers, &a, &err), PAWL_OK);
+	first = g;
 	pawl_fake_graph_init(&g); /* at other addresses */
 	make_layer(&l, 2, 256, false);
 	ck_assert_int_eq(pawl_ggml_key_of(&host, &g.graph, &numbers, &b, &err), PAWL_OK);
@@ -462,6 +464,7 @@ START_TEST(shapes_have_keys)
 	ck_assert_int_eq(pawl_ggml_key_of(&host, &g.graph, &numbers, &b, &err), PAWL_OK);
 	ck_assert(a.a != b.a && a.b != b.b);
 	pawl_ggml_numbers_release(&numbers);
+	pawl_fake_graph_release(&first);
 }
 END_TEST
 
@@ -506,6 +509,7 @@ START_TEST(what_is_not_known_is_declined)
 	op->params[7] = 0;
 	op->view_src = a;
 	assert_declined(op, "in place");
+	op->view_src = NULL;
 	op = pawl_fake_node(&g, "UNARY", a, NULL, 32, 3, 0, 0);
 	assert_declined(op, "function 0");
 	op->params[0] = 1;
