@@ -42,7 +42,7 @@ done
 
 # words
 with PAWL_DEBUG=help -- plan "$graph" --target ref
-fails "a word that is none" "^pawl plan: PAWL_DEBUG: 'help' is none of verify, roundtrip, time, poison, all-threads, perf$"
+fails "a word that is none" "^pawl plan: PAWL_DEBUG: 'help' is none of verify, roundtrip, time, poison, all-threads, perf, ggml$"
 with PAWL_DEBUG=verify,roundtrip,poison -- plan "$graph" --target ref
 check "verify, roundtrip, poison are silent" test $status = 0 -a ! -s "$dir/err"
 cp "$dir/out" "$dir/watched"

@@ -26,7 +26,7 @@ START_TEST(words_that_are_none)
 	ck_assert_int_eq(pawl_debug_check(&err), PAWL_INVALID_ARGUMENT);
 	ck_assert_str_eq(
 		err.text, "PAWL_DEBUG: 'tim' is none of verify, roundtrip, time, poison, "
-			  "all-threads, perf");
+			  "all-threads, perf, ggml");
 	unsetenv("PAWL_DEBUG");
 	setenv("PAWL_BISECT", "-1", 1);
 	ck_assert_int_eq(pawl_debug_check(&err), PAWL_INVALID_ARGUMENT);
