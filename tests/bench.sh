@@ -234,16 +234,20 @@ def wait_for(condition, what):
         time.sleep(0.1)
     sys.exit("no " + what)
 
+# What runs in the background of a shell is told to ignore SIGINT, and so is what it starts.
+for usual in signal.SIGHUP, signal.SIGINT, signal.SIGTERM:
+    signal.signal(usual, signal.SIG_DFL)
 number, n_children, n_left, *command = sys.argv[1:]
 script = subprocess.Popen(command)
 wait_for(lambda: len(below(script.pid)) == int(n_children), "children")
 started = below(script.pid)
 script.send_signal(int(number))
-status = script.wait()
 left = lambda: started & set(parents())
 try:
+    status = script.wait(60)
     wait_for(lambda: len(left()) == int(n_left), "end")
 finally:
+    script.kill()
     for pid in left():
         os.kill(pid, signal.SIGKILL)
 assert status == (-9 if number == "9" else 128 + int(number)), status
