@@ -24,8 +24,6 @@
 
 #include "examples/toy.h"
 
-#define VISIBLE __attribute__((visibility("default")))
-
 static void
 say(const char *text, const char *more)
 {
@@ -51,12 +49,13 @@ expect(int is_so, const char *text)
 }
 
 #define TRAP(declaration, name)                                                                    \
-	VISIBLE declaration;                                                                       \
-	VISIBLE declaration                                                                        \
+	declaration;                                                                               \
+	declaration                                                                                \
 	{                                                                                          \
 		fail("the plugin calls ", name);                                                   \
 	}
 
+#pragma GCC visibility push(default)
 TRAP(void exit(int status), "exit")
 TRAP(void _exit(int status), "_exit")
 TRAP(void _Exit(int status), "_Exit")
@@ -71,6 +70,7 @@ TRAP(int puts(const char *text), "puts")
 TRAP(int putchar(int c), "putchar")
 TRAP(void perror(const char *text), "perror")
 TRAP(int atexit(void (*fn)(void)), "atexit")
+#pragma GCC visibility pop
 
 static const struct pawl_api *api;
 static int n_refused;
