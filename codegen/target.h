@@ -24,6 +24,8 @@ struct pawl_team {
 	int n_threads;
 	void (*run)(struct pawl_team *team, void (*fn)(void *arg, int thread, int n_threads), void *arg);
 	void (*barrier)(struct pawl_team *team, int thread);
+	/* Set before run(): a name for what runs, the same for what takes about as long; NULL: none. */
+	const void *work;
 };
 
 struct pawl_target_options {

@@ -330,6 +330,7 @@ run_code(const struct pawl_code *code, const struct pawl_run *run, struct pawl_e
 		job.counts[i] = count_units(&job, i);
 	for (int32_t i = 0; i < code->n_piles; i++)
 		atomic_init(&job.piles[i], 0);
+	run->team->work = code;
 	run->team->run(run->team, run_thread, &job);
 	if (atomic_load(&job.last) >= 0)
 		return pawl_fail(err, PAWL_ENVIRONMENT, "the run was told to stop");

@@ -101,7 +101,8 @@ pawl_lent_team_new(const struct pawl_parallel_for *lent, int n_threads, struct p
 		return status;
 	team = block.bytes;
 	team->block = block;
-	team->team = (struct pawl_team){n_threads, run, barrier};
+	team->team = (struct pawl_team){
+		.n_threads = n_threads, .run = run, .barrier = barrier};
 	team->lent = *lent;
 	team->spins = pawl_spins_of(n_threads);
 	*out = team;

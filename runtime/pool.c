@@ -149,7 +149,8 @@ run(struct pawl_team *team, void (*fn)(void *arg, int thread, int n_threads), vo
 		barrier(team, 0);
 	}
 	asleep = atomic_load_explicit(&pool->meeting.gate.asleep_ns, memory_order_relaxed) - asleep;
-	pawl_thread_guard_note(&pool->guard, pawl_nanoseconds() - start, asleep);
+	if (team->work)
+		pawl_thread_guard_note(&pool->guard, team->work, pawl_nanoseconds() - start, asleep);
 }
 
 enum pawl_status
@@ -173,7 +174,8 @@ pawl_pool_new(int n_threads, struct pawl_pool **out, struct pawl_error *err)
 		pawl_block_release(&block);
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for %d threads", n_threads);
 	}
-	pool->team = (struct pawl_team){n_threads, run, barrier};
+	pool->team = (struct pawl_team){
+		.n_threads = n_threads, .run = run, .barrier = barrier};
 	pool->n_active = n_threads;
 	pool->uses_all = pawl_debug(PAWL_DEBUG_ALL_THREADS);
 	pawl_thread_guard_init(&pool->guard, n_threads, pawl_affinity_cpus());

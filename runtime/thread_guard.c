@@ -3,8 +3,9 @@
 enum {
 	LEAST_ASLEEP_NS = 300000, /* below it a wait is no sign of a busy core */
 	TRIAL_RUNS = 4,
-	SHORTEST_PAUSE = 16,
-	LONGEST_PAUSE = 512
+	SHORTEST_PAUSE = 64,
+	LONGEST_PAUSE = 512,
+	OTHER_RUNS = 8 /* in a row, until they are what is compared */
 };
 
 void
@@ -42,6 +43,13 @@ halve_threads(struct pawl_thread_guard *guard)
 }
 
 static void
+lengthen_patience(struct pawl_thread_guard *guard)
+{
+	if (guard->patience < LONGEST_PAUSE)
+		guard->patience *= 2;
+}
+
+static void
 end_trial(struct pawl_thread_guard *guard)
 {
 	int64_t mean = guard->trial_ns / guard->n_trials;
@@ -50,10 +58,15 @@ end_trial(struct pawl_thread_guard *guard)
 
 	guard->is_trial = false;
 	if (pays) {
-		guard->n_step_backs += guard->active < guard->before;
+		bool is_back = guard->active < guard->before;
+
+		guard->n_step_backs += is_back;
 		guard->step = 1;
 		guard->run_ns = mean;
-		guard->pause = guard->patience = SHORTEST_PAUSE;
+		/* A core that was free for a moment may be taken again: that is watched at once. */
+		guard->pause = is_back ? guard->patience : 0;
+		if (!is_back)
+			lengthen_patience(guard);
 		return;
 	}
 	if (guard->active < guard->before)
@@ -61,8 +74,7 @@ end_trial(struct pawl_thread_guard *guard)
 	guard->active = guard->before;
 	guard->run_ns = guard->before_ns;
 	guard->pause = guard->patience;
-	if (guard->patience < LONGEST_PAUSE)
-		guard->patience *= 2;
+	lengthen_patience(guard);
 }
 
 static void
@@ -75,8 +87,26 @@ note_trial(struct pawl_thread_guard *guard, int64_t run_ns)
 		end_trial(guard);
 }
 
+/* Whether the run is of the work that runs are compared by, which it may become. */
+static bool
+is_compared(struct pawl_thread_guard *guard, const void *work)
+{
+	if (guard->work && guard->work != work && ++guard->n_others < OTHER_RUNS)
+		return false;
+	guard->n_others = 0;
+	if (guard->work == work)
+		return true;
+	guard->work = work;
+	guard->run_ns = 0;
+	if (guard->is_trial)
+		guard->active = guard->before;
+	guard->is_trial = false;
+	return true;
+}
+
 void
-pawl_thread_guard_note(struct pawl_thread_guard *guard, int64_t run_ns, int64_t asleep_ns)
+pawl_thread_guard_note(
+	struct pawl_thread_guard *guard, const void *work, int64_t run_ns, int64_t asleep_ns)
 {
 	/* So that sums of a trial's runs stay in range. */
 	const int64_t longest = INT64_MAX / TRIAL_RUNS;
@@ -87,6 +117,10 @@ pawl_thread_guard_note(struct pawl_thread_guard *guard, int64_t run_ns, int64_t 
 
 	if (guard->most == 1)
 		return;
+	if (!is_compared(guard, work)) {
+		guard->n_disturbed += is_disturbed;
+		return;
+	}
 	run_ns = run_ns < longest ? run_ns : longest;
 	if (guard->is_trial) {
 		note_trial(guard, run_ns);
@@ -98,6 +132,9 @@ pawl_thread_guard_note(struct pawl_thread_guard *guard, int64_t run_ns, int64_t 
 	}
 	guard->run_ns = guard->run_ns ? guard->run_ns + (run_ns - guard->run_ns) / 4 : run_ns;
 	guard->n_disturbed = is_disturbed ? guard->n_disturbed + 1 : 0;
+	guard->n_calm = guard->active < guard->most || guard->n_disturbed >= 2 ? 0 : guard->n_calm + 1;
+	if (guard->n_calm == LONGEST_PAUSE)
+		guard->patience = SHORTEST_PAUSE;
 	if (guard->pause > 0) {
 		guard->pause--;
 		return;

@@ -119,10 +119,12 @@ pack_stripes(
 	for (at = 0; at < n_tiles; at += stripe) {
 		packing->first = at;
 		packing->end = at + stripe < n_tiles ? at + stripe : n_tiles;
-		if (team)
+		if (team) {
+			team->work = NULL;
 			team->run(team, pack_part, packing);
-		else
+		} else {
 			pack_part(packing, 0, 1);
+		}
 		bytes = packing->end < n_tiles ? stripe * tile_bytes :
 			pawl_dtype_bytes(packing->type->dtype, n * k) - at * tile_bytes;
 		if (source && source->drop)

@@ -96,10 +96,11 @@ be_late(void *arg, int thread, int n_threads)
 }
 
 static int
-run_late(struct pawl_pool *pool, bool is_slow, int n_runs)
+run_late(struct pawl_pool *pool, const void *work, bool is_slow, int n_runs)
 {
 	struct slow_job job = {.team = pawl_pool_team(pool), .is_slow = is_slow};
 
+	job.team->work = work;
 	for (int i = 0; i < n_runs; i++) {
 		atomic_store(&job.n_calls, 0);
 		job.team->run(job.team, be_late, &job);
@@ -114,12 +115,14 @@ START_TEST(a_pool_steps_back_from_a_core_that_was_taken)
 
 	unsetenv("PAWL_DEBUG");
 	ck_assert_int_eq(pawl_pool_new(2, &pool, &err), PAWL_OK);
-	ck_assert_int_eq(run_late(pool, true, 7), 1);
+	/* What has no name is not compared. */
+	ck_assert_int_eq(run_late(pool, NULL, true, 12), 2);
+	ck_assert_int_eq(run_late(pool, &err, true, 7), 1);
 	ck_assert_uint_eq(pawl_pool_step_backs(pool), 1);
 	pawl_pool_free(pool);
 	setenv("PAWL_DEBUG", "all-threads", 1);
 	ck_assert_int_eq(pawl_pool_new(2, &pool, &err), PAWL_OK);
-	ck_assert_int_eq(run_late(pool, true, 12), 2);
+	ck_assert_int_eq(run_late(pool, &err, true, 12), 2);
 	pawl_pool_free(pool);
 }
 END_TEST
@@ -132,8 +135,8 @@ START_TEST(every_thread_that_counts_takes_part)
 	unsetenv("PAWL_DEBUG");
 	ck_assert_int_eq(pawl_pool_new(4, &pool, &err), PAWL_OK);
 	for (int i = 0; i < 40; i++) {
-		run_late(pool, true, 1 + i % 5);
-		run_late(pool, false, 30);
+		run_late(pool, &err, true, 1 + i % 5);
+		run_late(pool, &err, false, 30);
 	}
 	pawl_pool_free(pool);
 }

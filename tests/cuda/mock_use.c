@@ -49,7 +49,8 @@ wait_for_none(struct pawl_team *team, int thread)
 enum pawl_status
 pawl_mock_bindings(struct pawl_plan *plan, struct pawl_bindings **out)
 {
-	static struct pawl_team alone = {1, run_alone, wait_for_none};
+	static struct pawl_team alone = {
+		.n_threads = 1, .run = run_alone, .barrier = wait_for_none};
 
 	return pawl_bindings_new(plan, &alone, out, &pawl_cuda_err);
 }
