@@ -333,6 +333,32 @@ print_json(struct pawl_json *json, struct pawl_error *err)
 	return PAWL_OK;
 }
 
+/* Options that do not go together: the exit status, -1 when there are none. */
+static int
+refuse_clashes(
+	const struct bench *b, const struct pawl_command *command, const struct pawl_args *args)
+{
+	int exit_status = -1;
+
+	if (b->replan)
+		exit_status = pawl_options_refuse(
+			command, args, "-p -d --ctx", "is not for --replan");
+	if (exit_status < 0 && b->batches.n)
+		exit_status = pawl_options_refuse(
+			command, args, "-p --ctx --replan", "is not for --batch");
+	if (exit_status >= 0)
+		return exit_status;
+	if ((b->replan || b->batches.n) && b->threads.n > 1)
+		return pawl_usage_error(command, "-t: one number with --replan and --batch");
+	if (b->batches.n && b->depths.n > 1)
+		return pawl_usage_error(command, "-d: one number with --batch");
+	if ((b->replan || b->batches.n) && !b->n_generate)
+		return pawl_usage_error(command, "-n 0 leaves nothing to measure");
+	if (!b->n_prompt && !b->n_generate)
+		return pawl_usage_error(command, "-p 0 and -n 0 leave nothing to measure");
+	return -1;
+}
+
 int
 pawl_cmd_bench(int argc, char **argv)
 {
@@ -379,22 +405,10 @@ pawl_cmd_bench(int argc, char **argv)
 	enum pawl_status status;
 	int exit_status = pawl_options_parse(&command, argc, argv, &args);
 
-	if (exit_status < 0 && b.replan)
-		exit_status = pawl_options_refuse(
-			&command, &args, "-p -d --ctx", "is not for --replan");
-	if (exit_status < 0 && b.batches.n)
-		exit_status = pawl_options_refuse(
-			&command, &args, "-p --ctx --replan", "is not for --batch");
+	if (exit_status < 0)
+		exit_status = refuse_clashes(&b, &command, &args);
 	if (exit_status >= 0)
 		return exit_status;
-	if ((b.replan || b.batches.n) && b.threads.n > 1)
-		return pawl_usage_error(&command, "-t: one number with --replan and --batch");
-	if (b.batches.n && b.depths.n > 1)
-		return pawl_usage_error(&command, "-d: one number with --batch");
-	if ((b.replan || b.batches.n) && !b.n_generate)
-		return pawl_usage_error(&command, "-n 0 leaves nothing to measure");
-	if (!b.n_prompt && !b.n_generate)
-		return pawl_usage_error(&command, "-p 0 and -n 0 leave nothing to measure");
 	if (!b.threads.n) {
 		int n_threads;
 
