@@ -15,6 +15,9 @@
 #include "ir/eval_consts.h"
 #include "passes/cost.h"
 
+/* Under way at once in a thread. */
+enum { LOADS = 8 };
+
 struct attend {
 	int32_t index;
 	const struct pawl_step_op *op;
@@ -125,7 +128,7 @@ static void
 stage_query(struct pawl_cuda_emit *e, const struct attend *a)
 {
 	struct pawl_cuda_position at = {.index = {a->t}};
-	int j = pawl_cuda_rolled(e, "PAWL_THREAD", times(a->shared, a->width).s, "PAWL_THREADS");
+	int j = pawl_cuda_unrolled(e, 1, "PAWL_THREAD", times(a->shared, a->width).s, "PAWL_THREADS");
 
 	at.index[1] = pawl_cuda_let(
 		e, e->index, "v%d * %" PRId64 " + v%d / %" PRId64, a->head, a->shared, j, a->width);
@@ -140,8 +143,8 @@ static void
 score(struct pawl_cuda_emit *e, const struct attend *a, int start, int low, int high)
 {
 	const struct pawl_attrs *attrs = &a->op->attrs;
-	int j = pawl_cuda_rolled(
-		e, "PAWL_THREAD", times(a->shared, PAWL_ATTEND_CHUNK).s, "PAWL_THREADS");
+	int j = pawl_cuda_unrolled(
+		e, 1, "PAWL_THREAD", times(a->shared, PAWL_ATTEND_CHUNK).s, "PAWL_THREADS");
 	int place = pawl_cuda_let(e, e->index, "v%d %% PAWL_ATTEND_CHUNK", j), p, dot, d, k, s,
 	    mask;
 	struct pawl_cuda_position at = {.index = {0, a->head}}, mask_at = {.index = {a->t}};
@@ -151,7 +154,7 @@ score(struct pawl_cuda_emit *e, const struct attend *a, int start, int low, int 
 	p = mask_at.index[1] = pawl_cuda_let(e, e->index, "v%d + v%d", start, place);
 	at.index[2] = slot_of(e, a, p);
 	dot = pawl_cuda_var(e, "float", "0.0f");
-	at.index[3] = d = pawl_cuda_loop(e, "0", width.s, "1");
+	at.index[3] = d = pawl_cuda_unrolled(e, LOADS, "0", width.s, "1");
 	k = pawl_cuda_load(e, a->op, &a->op->inputs[1], &at);
 	pawl_cuda_line(e, "v%d = pawl_fma(v%d, q[v%d / PAWL_ATTEND_CHUNK * %s + v%d], v%d);", dot,
 		k, j, width.s, d, dot);
@@ -188,7 +191,7 @@ weigh_values(
 	struct pawl_cuda_words n = times(a->shared, a->value_width);
 	struct pawl_cuda_position at = {.index = {0, a->head}};
 	char from[32], to[32];
-	int j = pawl_cuda_rolled(e, "PAWL_THREAD", n.s, "PAWL_THREADS"), part, mine, o, p, v;
+	int j = pawl_cuda_unrolled(e, 1, "PAWL_THREAD", n.s, "PAWL_THREADS"), part, mine, o, p, v;
 
 	mine = pawl_cuda_let(e, e->index, "v%d / %" PRId64, j, a->value_width);
 	at.index[3] = pawl_cuda_let(e, e->index, "v%d %% %" PRId64, j, a->value_width);
@@ -198,7 +201,7 @@ weigh_values(
 	o = pawl_cuda_var(e, "float", "0.0f");
 	snprintf(from, sizeof(from), "v%d", low);
 	snprintf(to, sizeof(to), "v%d", high);
-	p = pawl_cuda_loop(e, from, to, "1");
+	p = pawl_cuda_unrolled(e, LOADS, from, to, "1");
 	at.index[2] = slot_of(e, a, pawl_cuda_let(e, e->index, "v%d + v%d", start, p));
 	v = pawl_cuda_load(e, a->op, &a->op->inputs[2], &at);
 	pawl_cuda_line(
@@ -225,7 +228,7 @@ merge(struct pawl_cuda_emit *e, const struct attend *a, int head, int column)
 	snprintf(from, sizeof(from), "v%d", first);
 	snprintf(to, sizeof(to), "(v%d + PAWL_ATTEND_CHUNK - 1) / PAWL_ATTEND_CHUNK", a->end);
 	pawl_cuda_open(e, "if (v%d < v%d)", a->first, a->end);
-	chunk = pawl_cuda_rolled(e, from, to, "1");
+	chunk = pawl_cuda_unrolled(e, 1, from, to, "1");
 	part = partial(e, a, head, chunk);
 	next_o = pawl_cuda_let(e, "float", "pawl_load_fresh(partials + v%d + v%d)", part, column);
 	next_max = pawl_cuda_let(
@@ -257,7 +260,7 @@ emit_merge(struct pawl_cuda_emit *e, const struct attend *a)
 		"if (pawl_is_last((u32 *)(symbols + %" PRId32 ") + v%d * %" PRId64
 		" + v%d, (u32)v%d))",
 		e->program->n_symbols, a->t, a->kv_heads, a->head, a->chunks);
-	j = pawl_cuda_rolled(e, "PAWL_THREAD", times(a->shared, a->value_width).s, "PAWL_THREADS");
+	j = pawl_cuda_unrolled(e, 1, "PAWL_THREAD", times(a->shared, a->value_width).s, "PAWL_THREADS");
 	at.index[1] = pawl_cuda_let(e, e->index, "v%d * %" PRId64 " + v%d / %" PRId64, a->head,
 		a->shared, j, a->value_width);
 	column = at.index[2] = pawl_cuda_let(e, e->index, "v%d %% %" PRId64, j, a->value_width);
@@ -284,7 +287,7 @@ emit_units(struct pawl_cuda_emit *e, struct attend *a)
 		times(a->shared, 1).s);
 	snprintf(
 		n_units, sizeof(n_units), "%s * %" PRId64 " * v%d", rows.s, a->kv_heads, a->chunks);
-	unit = pawl_cuda_rolled(e, "PAWL_BLOCK", n_units, "PAWL_BLOCKS");
+	unit = pawl_cuda_unrolled(e, 1, "PAWL_BLOCK", n_units, "PAWL_BLOCKS");
 	chunk = pawl_cuda_let(e, e->index, "v%d %% v%d", unit, a->chunks);
 	a->head = pawl_cuda_let(e, e->index, "v%d / v%d %% %" PRId64, unit, a->chunks, a->kv_heads);
 	a->t = pawl_cuda_let(e, e->index, "v%d / v%d / %" PRId64, unit, a->chunks, a->kv_heads);

@@ -112,9 +112,10 @@ pawl_cuda_loop(struct pawl_cuda_emit *e, const char *from, const char *to, const
 }
 
 int
-pawl_cuda_rolled(struct pawl_cuda_emit *e, const char *from, const char *to, const char *step)
+pawl_cuda_unrolled(
+	struct pawl_cuda_emit *e, int times, const char *from, const char *to, const char *step)
 {
-	pawl_cuda_line(e, "PAWL_ROLLED");
+	pawl_cuda_line(e, "PAWL_UNROLL(%d)", times);
 	return pawl_cuda_loop(e, from, to, step);
 }
 

@@ -31,10 +31,10 @@ pawl_cuda_map(struct pawl_cuda_emit *e)
 			continue;
 		}
 		if (type->rank > 1 || (type->rank == 1 && type->dim[0].sym < 0))
-			element = pawl_cuda_rolled(e, from, pawl_cuda_elements(type).s, by);
+			element = pawl_cuda_unrolled(e, 1, from, pawl_cuda_elements(type).s, by);
 		else
-			element = pawl_cuda_rolled(
-				e, from, type->rank ? pawl_cuda_dim(type->dim[0]).s : "1", by);
+			element = pawl_cuda_unrolled(
+				e, 1, from, type->rank ? pawl_cuda_dim(type->dim[0]).s : "1", by);
 		pawl_cuda_split(e, type, element, &at);
 		pawl_cuda_outs(e, root, &at);
 		pawl_cuda_close(e);

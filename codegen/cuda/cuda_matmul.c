@@ -199,13 +199,13 @@ pawl_cuda_matmul(struct pawl_cuda_emit *e)
 		e->shared_bytes += 4 * m.k;
 		pawl_cuda_line(e, "PAWL_SHARED float x[%" PRId64 "];", m.k);
 	}
-	m.row = pawl_cuda_rolled(e, "0", pawl_cuda_rows(type).s, "1");
+	m.row = pawl_cuda_unrolled(e, 1, "0", pawl_cuda_rows(type).s, "1");
 	pawl_cuda_split_row(e, type, m.row, &m.x_at);
 	pawl_cuda_row_stats(e, 0, first, &m.x_at);
 	if (m.is_staged)
 		stage(e, &m);
 	snprintf(n_units, sizeof(n_units), "%" PRId64, units);
-	unit = pawl_cuda_rolled(e, "PAWL_BLOCK", n_units, "PAWL_BLOCKS");
+	unit = pawl_cuda_unrolled(e, 1, "PAWL_BLOCK", n_units, "PAWL_BLOCKS");
 	for (s = 0; s < e->segments.n; s++) {
 		emit_segment(e, &m, s, unit, done);
 		done += segment_units(e->step, &e->segments, s);

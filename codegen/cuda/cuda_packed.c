@@ -190,7 +190,7 @@ stage(struct pawl_cuda_emit *e, const struct packed *m)
 		stage_row(e, m, m->row, "0");
 	} else {
 		snprintf(n, sizeof(n), "%d", m->rows);
-		i = pawl_cuda_rolled(e, "0", n, "1");
+		i = pawl_cuda_unrolled(e, 1, "0", n, "1");
 		row = pawl_cuda_let(e, e->index, "v%d + v%d", m->row, i);
 		pawl_cuda_open(
 			e, "if (v%d < %s)", row, pawl_cuda_rows(&m->first->inputs[0].type).s);
@@ -253,29 +253,34 @@ print_chain(struct pawl_cuda_emit *e, const struct packed *m, const struct pawl_
 	pawl_cuda_close(e);
 }
 
-/* The element of the thread with slice < rows, as a variable; of no meaning in the others. */
+/*
+ * The element of the thread with slice < rows, as a variable; of no meaning in the others.  w and
+ * n_tiles are what the weights are called and how many tiles they have.
+ */
 static int
-dot(struct pawl_cuda_emit *e, const struct packed *m, const struct pawl_step_op *op, int n_tiles)
+dot(struct pawl_cuda_emit *e, const struct packed *m, const struct pawl_step_op *op, const char *w,
+	const char *n_tiles)
 {
-	const struct pawl_access *w = &op->inputs[1].access;
+	enum pawl_dtype dtype = op->inputs[1].access.dtype;
 	int acc = pawl_cuda_var(e, "float", "0.0f"), stride = m->tiles * PAWL_TILE_ROWS, section;
 	struct pawl_pack_format f;
 
-	pawl_pack_format(w->dtype, &f);
+	pawl_pack_format(dtype, &f);
 	section = section_blocks(m, count_terms(&f));
-	e->packed |= UINT32_C(1) << w->dtype;
-	pawl_cuda_line(e, "PAWL_ROLLED");
+	e->packed |= UINT32_C(1) << dtype;
+	pawl_cuda_line(e, "PAWL_UNROLL(1)");
 	pawl_cuda_open(e, "for (int b0 = 0; b0 < %d; b0 += %d)", m->blocks, section);
-	pawl_cuda_open(e, "if (tile < %d)", n_tiles);
-	pawl_cuda_line(e, "PAWL_ROLLED");
+	pawl_cuda_open(e, "if (tile < %s)", n_tiles);
+	/* Two blocks under way at once, where taking one apart leaves the registers. */
+	pawl_cuda_line(e, "PAWL_UNROLL(%d)", f.planes == 4 || f.planes == 8 ? 2 : 1);
 	pawl_cuda_open(e, "for (int b = b0 + slice; b < %d && b < b0 + %d; b += %d)", m->blocks,
 		section, m->slices);
 	pawl_cuda_line(e, "u32 q[8];");
 	pawl_cuda_line(e, "float d[2];");
 	pawl_cuda_line(e,
-		"pawl_unpack_%s((const unsigned char *)a%" PRId32 " + tile * (i64)%" PRId64
+		"pawl_unpack_%s((const unsigned char *)%s + tile * (i64)%" PRId64
 		", b, PAWL_THREAD %% 16, q, d);",
-		pawl_dtype_name(w->dtype), w->arg,
+		pawl_dtype_name(dtype), w,
 		pawl_pack_tile_bytes(&f, (int64_t)m->blocks * PAWL_TILE_COLUMNS));
 	if (m->rows > 1)
 		pawl_cuda_open(e, "for (int i = 0; i < %d; i++)", m->rows);
@@ -295,28 +300,17 @@ dot(struct pawl_cuda_emit *e, const struct packed *m, const struct pawl_step_op 
 	return acc;
 }
 
-/* The columns of a segment: its units are first .. first + segment_units - 1. */
+/* Stores what comes of the products of a segment. */
 static void
-emit_segment(struct pawl_cuda_emit *e, const struct packed *m, int s, int unit, int first)
+finish_segment(struct pawl_cuda_emit *e, const struct packed *m, int s)
 {
 	const struct pawl_step *step = e->step;
 	const struct pawl_type *type = &step->ops[e->segments.first[s]].type;
 	struct pawl_cuda_position at = {.index = {0}};
-	int column, row;
+	int column = pawl_cuda_let(e, e->index, "tile * 16 + PAWL_THREAD %% 16");
+	int row = pawl_cuda_let(e, e->index, "v%d + slice", m->row);
 	int32_t i;
 
-	pawl_cuda_open(e, "if (v%d >= %d && v%d < %d)", unit, first, unit,
-		first + segment_units(step, &e->segments, s));
-	pawl_cuda_line(e, "const int tile = (v%d - %d) * %d + PAWL_THREAD / 16 %% %d;", unit, first,
-		m->tiles, m->tiles);
-	for (i = 0; i < step->n_ops; i++) {
-		if (e->segments.of[i] == s && step->ops[i].op == PAWL_OP_MATMUL &&
-			check_weights(e, &step->ops[i]))
-			e->fixed[i] =
-				dot(e, m, &step->ops[i], segment_tiles(step, &e->segments, s));
-	}
-	column = pawl_cuda_let(e, e->index, "tile * 16 + PAWL_THREAD %% 16");
-	row = pawl_cuda_let(e, e->index, "v%d + slice", m->row);
 	pawl_cuda_open(e, "if (slice < %d && v%d < %s && v%d < %d)", m->rows, row,
 		pawl_cuda_rows(&m->first->inputs[0].type).s, column,
 		segment_columns(step, &e->segments, s));
@@ -327,7 +321,98 @@ emit_segment(struct pawl_cuda_emit *e, const struct packed *m, int s, int unit, 
 			pawl_cuda_outs(e, i, &at);
 	}
 	pawl_cuda_close(e);
+}
+
+/* The columns of a segment: its units are first .. first + segment_units - 1. */
+static void
+emit_segment(struct pawl_cuda_emit *e, const struct packed *m, int s, int unit, int first)
+{
+	const struct pawl_step *step = e->step;
+	char w[16], n_tiles[16];
+	int32_t i;
+
+	pawl_cuda_open(e, "if (v%d >= %d && v%d < %d)", unit, first, unit,
+		first + segment_units(step, &e->segments, s));
+	pawl_cuda_line(e, "const int tile = (v%d - %d) * %d + PAWL_THREAD / 16 %% %d;", unit, first,
+		m->tiles, m->tiles);
+	snprintf(n_tiles, sizeof(n_tiles), "%d", segment_tiles(step, &e->segments, s));
+	for (i = 0; i < step->n_ops; i++) {
+		if (e->segments.of[i] != s || step->ops[i].op != PAWL_OP_MATMUL ||
+			!check_weights(e, &step->ops[i]))
+			continue;
+		snprintf(w, sizeof(w), "a%" PRId32, step->ops[i].inputs[1].access.arg);
+		e->fixed[i] = dot(e, m, &step->ops[i], w, n_tiles);
+	}
+	finish_segment(e, m, s);
 	pawl_cuda_close(e);
+}
+
+/* The matmul of a segment that has one, else -1. */
+static int32_t
+only_matmul(const struct pawl_cuda_emit *e, int s)
+{
+	int32_t found = -1, i;
+
+	for (i = 0; i < e->step->n_ops; i++) {
+		if (e->segments.of[i] != s || e->step->ops[i].op != PAWL_OP_MATMUL)
+			continue;
+		if (found >= 0)
+			return -1;
+		found = i;
+	}
+	return found;
+}
+
+/* Whether segments differ in no more than where their weights are: one text does for all of them. */
+static bool
+are_alike(const struct pawl_cuda_emit *e)
+{
+	enum pawl_dtype first = PAWL_N_DTYPES;
+	int s;
+
+	for (s = 0; s < e->segments.n; s++) {
+		int32_t i = only_matmul(e, s);
+		enum pawl_dtype dtype;
+
+		if (i < 0 || e->step->ops[i].inputs[1].value >= 0)
+			return false;
+		dtype = e->step->ops[i].inputs[1].access.dtype;
+		if (s && dtype != first)
+			return false;
+		first = dtype;
+	}
+	return e->segments.n > 1;
+}
+
+/* All segments, by one chain of products. */
+static void
+emit_alike(struct pawl_cuda_emit *e, const struct packed *m, int unit)
+{
+	const struct pawl_step *step = e->step;
+	int s, first = 0, acc;
+
+	pawl_cuda_line(e, "const char *w = 0;");
+	pawl_cuda_line(e, "int part = 0, tile = 0, n_tiles = 0;");
+	for (s = 0; s < e->segments.n; s++) {
+		int32_t i = only_matmul(e, s);
+
+		if (!check_weights(e, &step->ops[i]))
+			return;
+		pawl_cuda_open(e, "if (v%d >= %d)", unit, first);
+		pawl_cuda_line(e, "w = a%" PRId32 ", part = %d, n_tiles = %d;",
+			step->ops[i].inputs[1].access.arg, s, segment_tiles(step, &e->segments, s));
+		pawl_cuda_line(e, "tile = (v%d - %d) * %d + PAWL_THREAD / 16 %% %d;", unit, first,
+			m->tiles, m->tiles);
+		pawl_cuda_close(e);
+		first += segment_units(step, &e->segments, s);
+	}
+	acc = dot(e, m, &step->ops[only_matmul(e, 0)], "w", "n_tiles");
+	for (s = 0; s < e->segments.n; s++) {
+		e->fixed[only_matmul(e, s)] = acc;
+		pawl_cuda_open(e, "if (part == %d)", s);
+		finish_segment(e, m, s);
+		pawl_cuda_close(e);
+	}
 }
 
 /* Floats that the terms of a section take, of the segment with the most. */
@@ -370,12 +455,14 @@ pawl_cuda_packed(struct pawl_cuda_emit *e)
 	pawl_cuda_line(e, "PAWL_SHARED float terms[%" PRId64 "];", terms);
 	pawl_cuda_line(e, "const int slice = PAWL_THREAD / %d;", m.tiles * PAWL_TILE_ROWS);
 	snprintf(by, sizeof(by), "%d", m.rows);
-	m.row = pawl_cuda_rolled(e, "0", pawl_cuda_rows(&m.first->inputs[0].type).s, by);
+	m.row = pawl_cuda_unrolled(e, 1, "0", pawl_cuda_rows(&m.first->inputs[0].type).s, by);
 	stage(e, &m);
 	snprintf(n_units, sizeof(n_units), "%" PRId64,
 		pawl_cuda_packed_units(e->step, &e->segments));
-	unit = pawl_cuda_rolled(e, "PAWL_BLOCK", n_units, "PAWL_BLOCKS");
-	for (s = 0; s < e->segments.n; s++) {
+	unit = pawl_cuda_unrolled(e, 1, "PAWL_BLOCK", n_units, "PAWL_BLOCKS");
+	if (are_alike(e))
+		emit_alike(e, &m, unit);
+	for (s = 0; s < e->segments.n && !are_alike(e); s++) {
 		emit_segment(e, &m, s, unit, done);
 		done += segment_units(e->step, &e->segments, s);
 	}

@@ -95,7 +95,7 @@ emit_body(struct pawl_cuda_emit *e)
 	int32_t i;
 
 	for (i = 0; i < e->step->n_args; i++)
-		pawl_cuda_line(e, "char *const a%" PRId32 " = (char *)args[%" PRId32 "];", i,
+		pawl_cuda_line(e, "char *const a%" PRId32 " = pawl_global(args[%" PRId32 "]);", i,
 			e->first_arg + i);
 	for (i = 0; i < e->program->n_symbols; i++)
 		pawl_cuda_line(e, "const %s s%" PRId32 " = (%s)symbols[%" PRId32 "];", e->index, i,

@@ -27,12 +27,18 @@ typedef uint16_t u16;
 	static void PAWL_NAME(PAWL_CASE, name)(__attribute__((unused)) void *const *args,          \
 		__attribute__((unused)) i64 *symbols)
 #define PAWL_FENCE() ((void)0)
-#define PAWL_ROLLED
+#define PAWL_UNROLL(times)
 #define PAWL_SYNC() pawl_fiber_sync()
 #define PAWL_THREAD (pawl_fiber_place.thread)
 #define PAWL_THREADS (pawl_fiber_place.threads)
 #define PAWL_BLOCK ((int)pawl_fiber_place.block)
 #define PAWL_BLOCKS ((int)pawl_fiber_place.blocks)
+
+static inline char *
+pawl_global(void *address)
+{
+	return address;
+}
 
 static inline float
 pawl_fma(float x, float y, float z)
