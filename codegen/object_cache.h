@@ -5,7 +5,7 @@
  *
  *   header  struct pawl_object_header
  *   key     text, everything that decided the code; compared in full
- *   object  what the compiler wrote
+ *   object  what the compiler wrote: an ELF object of the CPU, or the code of a source for a GPU
  *
  * An entry that is cut, changed, of another key, or not safe to run is a miss, never an error.
  * The folder holds code: it and the entries must belong to the user and be writable by nobody else, and

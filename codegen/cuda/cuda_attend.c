@@ -128,7 +128,8 @@ static void
 stage_query(struct pawl_cuda_emit *e, const struct attend *a)
 {
 	struct pawl_cuda_position at = {.index = {a->t}};
-	int j = pawl_cuda_unrolled(e, 1, "PAWL_THREAD", times(a->shared, a->width).s, "PAWL_THREADS");
+	int j = pawl_cuda_unrolled(
+		e, 1, "PAWL_THREAD", times(a->shared, a->width).s, "PAWL_THREADS");
 
 	at.index[1] = pawl_cuda_let(
 		e, e->index, "v%d * %" PRId64 " + v%d / %" PRId64, a->head, a->shared, j, a->width);
@@ -260,7 +261,8 @@ emit_merge(struct pawl_cuda_emit *e, const struct attend *a)
 		"if (pawl_is_last((u32 *)(symbols + %" PRId32 ") + v%d * %" PRId64
 		" + v%d, (u32)v%d))",
 		e->program->n_symbols, a->t, a->kv_heads, a->head, a->chunks);
-	j = pawl_cuda_unrolled(e, 1, "PAWL_THREAD", times(a->shared, a->value_width).s, "PAWL_THREADS");
+	j = pawl_cuda_unrolled(
+		e, 1, "PAWL_THREAD", times(a->shared, a->value_width).s, "PAWL_THREADS");
 	at.index[1] = pawl_cuda_let(e, e->index, "v%d * %" PRId64 " + v%d / %" PRId64, a->head,
 		a->shared, j, a->value_width);
 	column = at.index[2] = pawl_cuda_let(e, e->index, "v%d %% %" PRId64, j, a->value_width);

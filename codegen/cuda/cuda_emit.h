@@ -79,8 +79,8 @@ int pawl_cuda_var(struct pawl_cuda_emit *e, const char *type, const char *format
 int pawl_cuda_loop(struct pawl_cuda_emit *e, const char *from, const char *to, const char *step);
 
 /*
- * The same, to be unrolled so many times, which is how many loads wait for memory at once; 1: not at
- * all, where that is not worth the time to compile it.
+ * The same, to be unrolled so many times, which is how many loads wait for memory at once; 1: not
+ * at all, where that is not worth the time to compile it.
  */
 int pawl_cuda_unrolled(
 	struct pawl_cuda_emit *e, int times, const char *from, const char *to, const char *step);

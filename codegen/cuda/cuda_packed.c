@@ -272,7 +272,8 @@ dot(struct pawl_cuda_emit *e, const struct packed *m, const struct pawl_step_op 
 	pawl_cuda_open(e, "for (int b0 = 0; b0 < %d; b0 += %d)", m->blocks, section);
 	pawl_cuda_open(e, "if (tile < %s)", n_tiles);
 	/* Two blocks under way at once, where taking one apart leaves the registers. */
-	pawl_cuda_line(e, "PAWL_UNROLL(%d)", f.planes == 4 || f.planes == 8 ? 2 : 1);
+	pawl_cuda_line(
+		e, "PAWL_UNROLL(%d)", m->rows == 1 && (f.planes == 4 || f.planes == 8) ? 2 : 1);
 	pawl_cuda_open(e, "for (int b = b0 + slice; b < %d && b < b0 + %d; b += %d)", m->blocks,
 		section, m->slices);
 	pawl_cuda_line(e, "u32 q[8];");
@@ -363,7 +364,8 @@ only_matmul(const struct pawl_cuda_emit *e, int s)
 	return found;
 }
 
-/* Whether segments differ in no more than where their weights are: one text does for all of them. */
+/* Whether segments differ in no more than where their weights are: one text does for all of them.
+ */
 static bool
 are_alike(const struct pawl_cuda_emit *e)
 {

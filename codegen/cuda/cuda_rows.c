@@ -240,8 +240,8 @@ pawl_cuda_rows_kernel(struct pawl_cuda_emit *e)
 {
 	const struct pawl_type *type = &e->step->ops[0].inputs[0].type;
 	struct pawl_cuda_position row = {.index = {0}};
-	int number = pawl_cuda_unrolled(e, 1, e->is_single ? "0" : "PAWL_BLOCK", pawl_cuda_rows(type).s,
-		e->is_single ? "1" : "PAWL_BLOCKS");
+	int number = pawl_cuda_unrolled(e, 1, e->is_single ? "0" : "PAWL_BLOCK",
+		pawl_cuda_rows(type).s, e->is_single ? "1" : "PAWL_BLOCKS");
 
 	pawl_cuda_split_row(e, type, number, &row);
 	pawl_cuda_row_stats(e, 0, e->step->n_ops, &row);
