@@ -22,7 +22,9 @@ enum pawl_host_kind {
 	PAWL_HOST_SESSION = 0x70636e0b,
 	PAWL_HOST_MODEL = 0x70636e0d,
 	PAWL_HOST_DECODER = 0x70636e0f,
-	PAWL_HOST_POOL = 0x70636e11
+	PAWL_HOST_POOL = 0x70636e11,
+	PAWL_HOST_SCHEDULER = 0x70636e13,
+	PAWL_HOST_SPECULATION = 0x70636e15
 };
 
 /* First member of whatever a handle points to. */
@@ -272,5 +274,41 @@ struct pawl_host_status *pawl_host_pool_keep_prefix(struct pawl_host_pool *pool,
 struct pawl_host_status *pawl_host_pool_use_prefix(struct pawl_host_pool *pool, uint64_t sequence,
 	const uint32_t *tokens, int64_t n, int64_t *n_shared);
 struct pawl_host_status *pawl_host_pool_drop_prefix(struct pawl_host_pool *pool, uint64_t prefix);
+
+struct pawl_host_status *pawl_host_scheduler_create(struct pawl_host_pool *pool,
+	const struct pawl_scheduler_settings *settings, struct pawl_host_scheduler **out);
+void pawl_host_scheduler_release(struct pawl_host_scheduler *scheduler);
+struct pawl_host_status *pawl_host_scheduler_submit(struct pawl_host_scheduler *scheduler,
+	const struct pawl_request_settings *settings, uint64_t *request);
+struct pawl_host_status *pawl_host_scheduler_cancel(struct pawl_host_scheduler *scheduler,
+	uint64_t request);
+struct pawl_host_status *pawl_host_scheduler_evict(struct pawl_host_scheduler *scheduler,
+	uint64_t request);
+struct pawl_host_status *pawl_host_scheduler_restore(struct pawl_host_scheduler *scheduler,
+	uint64_t request);
+struct pawl_host_status *pawl_host_scheduler_step(struct pawl_host_scheduler *scheduler);
+int pawl_host_scheduler_has_work(const struct pawl_host_scheduler *scheduler);
+struct pawl_host_status *pawl_host_scheduler_report(const struct pawl_host_scheduler *scheduler,
+	uint64_t request, struct pawl_request_report *out);
+uint64_t pawl_host_scheduler_finished(const struct pawl_host_scheduler *scheduler);
+struct pawl_host_status *pawl_host_scheduler_forget(struct pawl_host_scheduler *scheduler,
+	uint64_t request);
+struct pawl_host_status *pawl_host_scheduler_drop_prefixes(struct pawl_host_scheduler *scheduler);
+int pawl_host_scheduler_counter(const struct pawl_host_scheduler *scheduler, int64_t i,
+	struct pawl_counter *out);
+
+struct pawl_host_status *pawl_host_speculation_create(struct pawl_host_decoder *decoder,
+	const struct pawl_speculation_settings *settings, struct pawl_host_speculation **out);
+struct pawl_host_status *pawl_host_speculation_of_sequence(struct pawl_host_pool *pool,
+	uint64_t sequence, const struct pawl_speculation_settings *settings,
+	struct pawl_host_speculation **out);
+void pawl_host_speculation_release(struct pawl_host_speculation *speculation);
+struct pawl_host_status *pawl_host_speculation_begin(struct pawl_host_speculation *speculation,
+	const uint32_t *tokens, int64_t n);
+struct pawl_host_status *pawl_host_speculation_step(struct pawl_host_speculation *speculation,
+	uint32_t token, const float **logits);
+struct pawl_host_status *pawl_host_speculation_settle(struct pawl_host_speculation *speculation);
+int pawl_host_speculation_counter(const struct pawl_host_speculation *speculation, int64_t i,
+	struct pawl_counter *out);
 
 #endif

@@ -1,17 +1,8 @@
 #include "plugins/host_model.h"
-#include "runtime/decoder.h"
-
-#include <string.h>
 
 enum { DECODER_SETTINGS_1 = 48 };
 
 _Static_assert(sizeof(struct pawl_decoder_settings) >= DECODER_SETTINGS_1, "structs only grow");
-
-struct pawl_host_decoder {
-	struct pawl_host_object object;
-	struct pawl_host_model *model;
-	struct pawl_decoder *decoder;
-};
 
 static enum pawl_status
 make(struct pawl_host_decoder *decoder, const struct pawl_decoder_settings *settings,
@@ -76,31 +67,11 @@ pawl_host_decoder_release(struct pawl_host_decoder *decoder)
 	pawl_host_object_free(decoder);
 }
 
-/* The state around a call that may run. */
-struct call {
-	const struct pawl_block_source *source;
-	struct pawl_counters counters;
-};
-
 static void
-begin(const struct pawl_host_decoder *decoder, struct call *call)
+begin(const struct pawl_host_decoder *decoder, struct pawl_host_call *call)
 {
-	call->source = pawl_host_enter(decoder->object.context);
-	call->counters = *pawl_inference_context_counters(pawl_decoder_context(decoder->decoder));
-}
-
-static struct pawl_host_status *
-end(const struct pawl_host_decoder *decoder, struct call *call, enum pawl_status status,
-	const struct pawl_error *err)
-{
-	struct pawl_host_context *context = decoder->object.context;
-
-	pawl_host_leave(call->source);
-	pawl_host_note(context, &call->counters,
-		pawl_inference_context_counters(pawl_decoder_context(decoder->decoder)));
-	if (status)
-		atomic_fetch_add(&context->counts.failed_runs, 1);
-	return pawl_host_status(status, err);
+	pawl_host_call_begin(
+		call, decoder->object.context, pawl_decoder_context(decoder->decoder));
 }
 
 struct pawl_host_status *
@@ -110,7 +81,7 @@ pawl_host_decoder_append(
 	const float *last = NULL;
 	enum pawl_status status;
 	struct pawl_error err;
-	struct call call;
+	struct pawl_host_call call;
 
 	if (!pawl_host_is(decoder, PAWL_HOST_DECODER) || !tokens)
 		return pawl_host_refuse(
@@ -119,7 +90,7 @@ pawl_host_decoder_append(
 	status = pawl_decoder_prefill(decoder->decoder, tokens, n, &last, &err);
 	if (!status && logits)
 		*logits = last;
-	return end(decoder, &call, status, &err);
+	return pawl_host_call_end(&call, status, &err);
 }
 
 struct pawl_host_status *
@@ -128,7 +99,7 @@ pawl_host_decoder_verify(struct pawl_host_decoder *decoder, const uint32_t *toke
 {
 	enum pawl_status status;
 	struct pawl_error err;
-	struct call call;
+	struct pawl_host_call call;
 
 	if (!pawl_host_is(decoder, PAWL_HOST_DECODER) || !tokens || !logits || n < 1 || rows < n)
 		return pawl_host_refuse(PAWL_INVALID_ARGUMENT,
@@ -137,7 +108,7 @@ pawl_host_decoder_verify(struct pawl_host_decoder *decoder, const uint32_t *toke
 			(long long)n, (long long)rows);
 	begin(decoder, &call);
 	status = pawl_decoder_extend(decoder->decoder, tokens, n, rows, logits, &err);
-	return end(decoder, &call, status, &err);
+	return pawl_host_call_end(&call, status, &err);
 }
 
 int64_t

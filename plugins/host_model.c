@@ -36,8 +36,8 @@ n_builds(const struct pawl_counters *counters)
 	return counters->builds[PAWL_REBUILD_FIRST] + pawl_counters_rebuilds(counters);
 }
 
-void
-pawl_host_note(struct pawl_host_context *context, const struct pawl_counters *before,
+static void
+note(struct pawl_host_context *context, const struct pawl_counters *before,
 	const struct pawl_counters *after)
 {
 	struct pawl_host_counts *counts = &context->counts;
@@ -53,6 +53,25 @@ pawl_host_note(struct pawl_host_context *context, const struct pawl_counters *be
 	atomic_fetch_add(&counts->verdicts[PAWL_CACHE_REBOUND], after->rebinds - before->rebinds);
 	atomic_fetch_add(&counts->verdicts[PAWL_CACHE_STALE],
 		after->verdicts[PAWL_PLAN_STALE] - before->verdicts[PAWL_PLAN_STALE]);
+}
+
+void
+pawl_host_call_begin(struct pawl_host_call *call, struct pawl_host_context *context,
+	struct pawl_inference_context *driver)
+{
+	*call = (struct pawl_host_call){context, driver, pawl_host_enter(context),
+		*pawl_inference_context_counters(driver)};
+}
+
+struct pawl_host_status *
+pawl_host_call_end(
+	struct pawl_host_call *call, enum pawl_status status, const struct pawl_error *err)
+{
+	pawl_host_leave(call->source);
+	note(call->context, &call->counters, pawl_inference_context_counters(call->driver));
+	if (status)
+		atomic_fetch_add(&call->context->counts.failed_runs, 1);
+	return pawl_host_status(status, err);
 }
 
 static void

@@ -1,15 +1,8 @@
 #include "plugins/host_model.h"
-#include "runtime/paged_decoder.h"
 
 enum { POOL_SETTINGS_1 = 48 };
 
 _Static_assert(sizeof(struct pawl_pool_settings) >= POOL_SETTINGS_1, "structs only grow");
-
-struct pawl_host_pool {
-	struct pawl_host_object object;
-	struct pawl_host_model *model;
-	struct pawl_paged_decoder *decoder;
-};
 
 static enum pawl_status
 make(struct pawl_host_pool *pool, const struct pawl_pool_settings *settings, struct pawl_error *err)
@@ -73,13 +66,16 @@ pawl_host_pool_release(struct pawl_host_pool *pool)
 	pawl_host_object_free(pool);
 }
 
-/* NULL, or why a call cannot be. */
-static struct pawl_host_status *
-check(const struct pawl_host_pool *pool, bool has_pointers, const char *name)
+struct pawl_host_status *
+pawl_host_pool_check(const struct pawl_host_pool *pool, bool has_pointers, const char *name)
 {
-	if (pawl_host_is(pool, PAWL_HOST_POOL) && has_pointers)
-		return NULL;
-	return pawl_host_refuse(PAWL_INVALID_ARGUMENT, "%s: no pool or a pointer is NULL", name);
+	if (!pawl_host_is(pool, PAWL_HOST_POOL) || !has_pointers)
+		return pawl_host_refuse(
+			PAWL_INVALID_ARGUMENT, "%s: no pool or a pointer is NULL", name);
+	if (pool->is_scheduled)
+		return pawl_host_refuse(
+			PAWL_INVALID_ARGUMENT, "%s: a scheduler has the pool", name);
+	return NULL;
 }
 
 static struct pawl_kv_session_id
@@ -91,7 +87,7 @@ id(uint64_t sequence)
 struct pawl_host_status *
 pawl_host_pool_open(struct pawl_host_pool *pool, uint64_t *sequence)
 {
-	struct pawl_host_status *failed = check(pool, sequence != NULL, "pool_open");
+	struct pawl_host_status *failed = pawl_host_pool_check(pool, sequence != NULL, "pool_open");
 	struct pawl_kv_session_id opened;
 	enum pawl_status status;
 	struct pawl_error err;
@@ -107,7 +103,7 @@ pawl_host_pool_open(struct pawl_host_pool *pool, uint64_t *sequence)
 struct pawl_host_status *
 pawl_host_pool_close(struct pawl_host_pool *pool, uint64_t sequence)
 {
-	struct pawl_host_status *failed = check(pool, true, "pool_close");
+	struct pawl_host_status *failed = pawl_host_pool_check(pool, true, "pool_close");
 	struct pawl_error err;
 
 	if (failed)
@@ -118,7 +114,7 @@ pawl_host_pool_close(struct pawl_host_pool *pool, uint64_t sequence)
 struct pawl_host_status *
 pawl_host_pool_fork(struct pawl_host_pool *pool, uint64_t sequence, uint64_t *fork)
 {
-	struct pawl_host_status *failed = check(pool, fork != NULL, "pool_fork");
+	struct pawl_host_status *failed = pawl_host_pool_check(pool, fork != NULL, "pool_fork");
 	struct pawl_kv_session_id made;
 	enum pawl_status status;
 	struct pawl_error err;
@@ -143,7 +139,7 @@ pawl_host_pool_len(const struct pawl_host_pool *pool, uint64_t sequence)
 struct pawl_host_status *
 pawl_host_pool_set_len(struct pawl_host_pool *pool, uint64_t sequence, int64_t n)
 {
-	struct pawl_host_status *failed = check(pool, true, "pool_set_len");
+	struct pawl_host_status *failed = pawl_host_pool_check(pool, true, "pool_set_len");
 	struct pawl_error err;
 
 	if (failed)
@@ -161,43 +157,22 @@ pawl_host_pool_free_blocks(const struct pawl_host_pool *pool)
 	return pawl_kv_block_pool_free_blocks(pawl_paged_decoder_pool(pool->decoder));
 }
 
-/* The state around a call that may run or move bytes. */
-struct call {
-	const struct pawl_block_source *source;
-	struct pawl_counters counters;
-};
-
 static void
-begin(const struct pawl_host_pool *pool, struct call *call)
+begin(const struct pawl_host_pool *pool, struct pawl_host_call *call)
 {
-	call->source = pawl_host_enter(pool->object.context);
-	call->counters =
-		*pawl_inference_context_counters(pawl_paged_decoder_context(pool->decoder));
-}
-
-static struct pawl_host_status *
-end(const struct pawl_host_pool *pool, struct call *call, enum pawl_status status,
-	const struct pawl_error *err)
-{
-	struct pawl_host_context *context = pool->object.context;
-
-	pawl_host_leave(call->source);
-	pawl_host_note(context, &call->counters,
-		pawl_inference_context_counters(pawl_paged_decoder_context(pool->decoder)));
-	if (status)
-		atomic_fetch_add(&context->counts.failed_runs, 1);
-	return pawl_host_status(status, err);
+	pawl_host_call_begin(
+		call, pool->object.context, pawl_paged_decoder_context(pool->decoder));
 }
 
 struct pawl_host_status *
 pawl_host_pool_append(struct pawl_host_pool *pool, uint64_t sequence, const uint32_t *tokens,
 	int64_t n, const float **logits)
 {
-	struct pawl_host_status *failed = check(pool, tokens != NULL, "pool_append");
+	struct pawl_host_status *failed = pawl_host_pool_check(pool, tokens != NULL, "pool_append");
 	const float *last = NULL;
 	enum pawl_status status;
 	struct pawl_error err;
-	struct call call;
+	struct pawl_host_call call;
 
 	if (failed)
 		return failed;
@@ -205,18 +180,19 @@ pawl_host_pool_append(struct pawl_host_pool *pool, uint64_t sequence, const uint
 	status = pawl_paged_decoder_prefill(pool->decoder, id(sequence), tokens, n, &last, &err);
 	if (!status && logits)
 		*logits = last;
-	return end(pool, &call, status, &err);
+	return pawl_host_call_end(&call, status, &err);
 }
 
 struct pawl_host_status *
 pawl_host_pool_step(struct pawl_host_pool *pool, const uint64_t *sequences, const uint32_t *tokens,
 	int64_t n, const float **logits)
 {
-	struct pawl_host_status *failed = check(pool, sequences && tokens && logits, "pool_step");
+	struct pawl_host_status *failed =
+		pawl_host_pool_check(pool, sequences && tokens && logits, "pool_step");
 	struct pawl_paged_row rows[PAWL_MAX_BATCH];
 	enum pawl_status status;
 	struct pawl_error err;
-	struct call call;
+	struct pawl_host_call call;
 
 	if (failed)
 		return failed;
@@ -228,14 +204,14 @@ pawl_host_pool_step(struct pawl_host_pool *pool, const uint64_t *sequences, cons
 		rows[i] = (struct pawl_paged_row){id(sequences[i]), tokens[i]};
 	begin(pool, &call);
 	status = pawl_paged_decoder_step(pool->decoder, rows, n, logits, &err);
-	return end(pool, &call, status, &err);
+	return pawl_host_call_end(&call, status, &err);
 }
 
 struct pawl_host_status *
 pawl_host_pool_evict(
 	struct pawl_host_pool *pool, uint64_t sequence, uint64_t *handle, int64_t *n_freed)
 {
-	struct pawl_host_status *failed = check(pool, handle != NULL, "pool_evict");
+	struct pawl_host_status *failed = pawl_host_pool_check(pool, handle != NULL, "pool_evict");
 	struct pawl_kv_evict_report report;
 	const struct pawl_block_source *before;
 	enum pawl_status status;
@@ -257,7 +233,7 @@ pawl_host_pool_evict(
 struct pawl_host_status *
 pawl_host_pool_restore(struct pawl_host_pool *pool, uint64_t handle)
 {
-	struct pawl_host_status *failed = check(pool, true, "pool_restore");
+	struct pawl_host_status *failed = pawl_host_pool_check(pool, true, "pool_restore");
 	struct pawl_error err;
 
 	if (failed)
@@ -271,7 +247,7 @@ struct pawl_host_status *
 pawl_host_pool_keep_prefix(struct pawl_host_pool *pool, uint64_t sequence, const uint32_t *tokens,
 	int64_t n, uint64_t *prefix)
 {
-	struct pawl_host_status *failed = check(pool, tokens && prefix, "pool_keep_prefix");
+	struct pawl_host_status *failed = pawl_host_pool_check(pool, tokens && prefix, "pool_keep_prefix");
 	const struct pawl_kv_prefix_key key = {.tokens = tokens, .n_tokens = n};
 	struct pawl_kv_prefix_id kept;
 	enum pawl_status status;
@@ -290,7 +266,8 @@ struct pawl_host_status *
 pawl_host_pool_use_prefix(struct pawl_host_pool *pool, uint64_t sequence, const uint32_t *tokens,
 	int64_t n, int64_t *n_shared)
 {
-	struct pawl_host_status *failed = check(pool, tokens && n_shared, "pool_use_prefix");
+	struct pawl_host_status *failed =
+		pawl_host_pool_check(pool, tokens && n_shared, "pool_use_prefix");
 	/* A token is left to run. */
 	const struct pawl_kv_prefix_key key = {.tokens = tokens, .n_tokens = n - 1};
 	struct pawl_kv_block_pool *blocks;
@@ -319,7 +296,7 @@ pawl_host_pool_use_prefix(struct pawl_host_pool *pool, uint64_t sequence, const 
 struct pawl_host_status *
 pawl_host_pool_drop_prefix(struct pawl_host_pool *pool, uint64_t prefix)
 {
-	struct pawl_host_status *failed = check(pool, true, "pool_drop_prefix");
+	struct pawl_host_status *failed = pawl_host_pool_check(pool, true, "pool_drop_prefix");
 	struct pawl_error err;
 
 	if (failed)

@@ -80,7 +80,7 @@ pawl_speculative_begin(
 void
 pawl_speculative_settle(struct pawl_speculative *s)
 {
-	if (s->first < s->end)
+	if (s->first < s->end && s->target.len(s->target.ctx) == s->n + s->end - s->first)
 		s->target.truncate(s->target.ctx, s->n);
 	s->first = s->end = 0;
 }

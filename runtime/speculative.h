@@ -76,7 +76,10 @@ enum pawl_status pawl_speculative_begin(
 /* Appends a token; *logits are those after it, valid until the next call. */
 enum pawl_status pawl_speculative_step(
 	struct pawl_speculative *s, uint32_t token, const float **logits, struct pawl_error *err);
-/* The target has exactly the tokens that were appended; what was guessed beyond is forgotten. */
+/*
+ * The target has exactly the tokens that were appended; what was guessed beyond is forgotten.  A
+ * target whose length others have changed meanwhile stays as it is.
+ */
 void pawl_speculative_settle(struct pawl_speculative *s);
 
 struct pawl_speculative_stats {

@@ -3,130 +3,31 @@
  * in a pool, compared bit for bit with a decoder of the runtime.
  */
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ir/eval.h"
-#include "ir/print.h"
 #include "tests/decoding.h"
-#include "tests/host_fixture.h"
+#include "tests/driven.h"
+#include "tests/skip.h"
 #include "tests/suites.h"
 
-enum { N_VOCAB = 40, CAPACITY = 64, MODEL = 5 };
-
-/* The host's side: builds graphs as the tiny model does. */
-struct side {
-	struct pawl_tiny_model *model;
-	const struct pawl_model_source *source;
-	int n_built, fails; /* fails: builds nothing; 2: a graph that is wrong */
-};
+enum { N_VOCAB = PAWL_DRIVEN_VOCAB, CAPACITY = PAWL_DRIVEN_CAPACITY };
 
 static const struct pawl_api *api;
-static struct pawl_host_context *context;
-static struct pawl_host_weights *weights;
-static struct pawl_test_host lender; /* has the weights */
-static struct pawl_host_model *model;
-static struct side side;
-static struct pawl_error err;
-
-static int
-build(void *user, const struct pawl_step_request *request, struct pawl_host_graph *graph)
-{
-	struct side *s = user;
-	const struct pawl_graph_request asked = {.n_tokens = request->n_tokens,
-		.capacity = request->capacity,
-		.kv_dtype = strncmp(request->k_type, "f16", 3) ? PAWL_DTYPE_F32 : PAWL_DTYPE_F16,
-		.logits = (enum pawl_logits)request->logits,
-		.n_sequences = request->n_sequences,
-		.block_size = request->block_size,
-		.max_blocks = request->max_blocks,
-		.ring = request->ring};
-	struct pawl_graph *built;
-	char *text, *body;
-
-	s->n_built++;
-	if (s->fails == 1)
-		return 1;
-	if (s->fails == 2) {
-		PAWL_HOST_OK(api->graph_add_text(graph, "%x = const : f32[4]\noutput %x\n", 30));
-		return 0;
-	}
-	ck_assert(s->source->build(s->source->ctx, &asked, &built, &err) == PAWL_OK);
-	text = pawl_print(built, NULL);
-	pawl_graph_free(built);
-	ck_assert_ptr_nonnull(text);
-	/* The types of the caches are those that were asked for. */
-	ck_assert_msg(strstr(text, request->k_type) && strstr(text, request->v_type), "%s, %s",
-		request->k_type, request->v_type);
-	ck_assert(!request->ring || strstr(text, request->ring_k_type));
-	body = strchr(strchr(text, '\n') + 1, '\n') + 1;
-	*strrchr(body, '}') = 0;
-	PAWL_HOST_OK(api->graph_add_text(graph, body, strlen(body)));
-	free(text);
-	return 0;
-}
-
-static void
-rope(void *user, int64_t position, float *cos, float *sin)
-{
-	const struct side *s = user;
-
-	s->source->rope(s->source->ctx, position, s->source->rope_width, cos, sin);
-}
-
-static struct pawl_model_options
-options_of(void)
-{
-	return (struct pawl_model_options){.struct_size = sizeof(struct pawl_model_options),
-		.n_layers = side.source->n_layers,
-		.n_kv_heads = side.source->n_kv_heads,
-		.head_dim = side.source->head_dim,
-		.n_vocab = side.source->n_vocab,
-		.rope_width = side.source->rope_width,
-		.rope_halves = side.source->rope_pairs == PAWL_PAIRS_HALVES,
-		.model = MODEL,
-		.build = build,
-		.rope = rope,
-		.user = &side};
-}
-
-static void
-begin_with(const char *target, int n_threads, const struct pawl_services *services,
-	const struct pawl_tiny_options *tiny)
-{
-	const struct pawl_graph_request request = {.n_tokens = 1,
-		.capacity = CAPACITY,
-		.kv_dtype = PAWL_DTYPE_F16,
-		.logits = PAWL_LOGITS_LAST};
-
-	api = pawl_test_host_api();
-	context = pawl_test_host_context(target, n_threads, services);
-	side = (struct side){.model = pawl_tiny_model_new(tiny)};
-	side.source = pawl_tiny_model_source(side.model);
-	pawl_test_host_init(&lender, context, side.source, &request);
-	weights = lender.weights;
-}
+static struct pawl_driven d;
 
 static void
 begin(void)
 {
-	const struct pawl_tiny_options tiny = pawl_tiny_defaults();
-	struct pawl_model_options options;
-
-	begin_with("ref", 1, NULL, &tiny);
-	options = options_of();
-	PAWL_HOST_OK(api->model_create(context, weights, &options, &model));
+	api = pawl_test_host_api();
+	pawl_driven_begin(&d, "ref", 1, NULL);
 }
 
 static void
 end(void)
 {
-	api->model_release(model);
-	pawl_test_host_release(&lender);
-	ck_assert_uint_eq(pawl_test_host_counter(context, "handles"), 1);
-	api->context_release(context);
-	pawl_tiny_model_free(side.model);
+	pawl_driven_end(&d);
 }
 
 static struct pawl_host_decoder *
@@ -136,34 +37,20 @@ make_decoder(int64_t chunk)
 		.struct_size = sizeof(settings), .capacity = CAPACITY, .prefill_chunk = chunk};
 	struct pawl_host_decoder *decoder;
 
-	PAWL_HOST_OK(api->decoder_create(model, &settings, &decoder));
+	PAWL_HOST_OK(api->decoder_create(d.model, &settings, &decoder));
 	return decoder;
+}
+
+static const uint32_t *
+tokens_of(unsigned seed, int64_t first, int64_t n)
+{
+	return pawl_driven_tokens(seed, first, n);
 }
 
 static void
 expect(const float *logits, unsigned seed, int64_t n)
 {
-	struct pawl_decoder_options options = pawl_test_decoder_options();
-	float *wanted;
-
-	options.capacity = n > CAPACITY ? 2 * CAPACITY : CAPACITY;
-	wanted = pawl_test_fresh(side.model, &options, seed, n);
-	ck_assert_ptr_nonnull(logits);
-	for (int64_t i = 0; i < N_VOCAB; i++)
-		ck_assert_msg(pawl_eval_same(wanted[i], logits[i]), "logit %d of %d tokens: %a, %a",
-			(int)i, (int)n, (double)wanted[i], (double)logits[i]);
-	free(wanted);
-}
-
-/* Tokens first .. first + n - 1 of a sequence. */
-static const uint32_t *
-tokens_of(unsigned seed, int64_t first, int64_t n)
-{
-	static uint32_t tokens[2 * CAPACITY];
-
-	for (int64_t i = 0; i < n; i++)
-		tokens[i] = pawl_test_token(seed, first + i);
-	return tokens;
+	pawl_driven_expect(&d, logits, seed, n);
 }
 
 START_TEST(a_decoder_asks_for_each_graph_once)
@@ -177,7 +64,7 @@ START_TEST(a_decoder_asks_for_each_graph_once)
 	for (int64_t i = 21; i < 30; i++)
 		PAWL_HOST_OK(api->decoder_append(decoder, tokens_of(1, i, 1), 1, &logits));
 	expect(logits, 1, 30);
-	ck_assert_int_eq(side.n_built, 2); /* a chunk, a token */
+	ck_assert_int_eq(d.n_built, 2); /* a chunk, a token */
 	ck_assert_int_eq(api->decoder_len(decoder), 30);
 	ck_assert_int_eq(api->decoder_capacity(decoder), CAPACITY);
 	/* Guesses: three right, the rest taken back. */
@@ -187,9 +74,9 @@ START_TEST(a_decoder_asks_for_each_graph_once)
 	ck_assert_int_eq(len, 33);
 	PAWL_HOST_OK(api->decoder_append(decoder, tokens_of(1, 33, 1), 1, &logits));
 	expect(logits, 1, 34);
-	ck_assert_int_eq(side.n_built, 3);
-	ck_assert_uint_eq(pawl_test_host_counter(context, "plans.compiled"), 1 + 3);
-	ck_assert_uint_eq(pawl_test_host_counter(context, "positions"), 30 + 5 + 1);
+	ck_assert_int_eq(d.n_built, 3);
+	ck_assert_uint_eq(pawl_test_host_counter(d.context, "plans.compiled"), 1 + 3);
+	ck_assert_uint_eq(pawl_test_host_counter(d.context, "positions"), 30 + 5 + 1);
 	api->decoder_release(decoder);
 }
 END_TEST
@@ -206,8 +93,8 @@ START_TEST(a_decoder_grows_without_a_new_plan)
 	PAWL_HOST_OK(api->decoder_reserve(decoder, CAPACITY + 1));
 	PAWL_HOST_OK(api->decoder_append(decoder, tokens_of(1, CAPACITY, 3), 3, &logits));
 	expect(logits, 1, CAPACITY + 3);
-	ck_assert_uint_eq(pawl_test_host_counter(context, "plans.regrown"), 1);
-	ck_assert_uint_eq(pawl_test_host_counter(context, "plans.compiled"), 1 + 2);
+	ck_assert_uint_eq(pawl_test_host_counter(d.context, "plans.regrown"), 1);
+	ck_assert_uint_eq(pawl_test_host_counter(d.context, "plans.compiled"), 1 + 2);
 	api->decoder_release(decoder);
 }
 END_TEST
@@ -232,7 +119,7 @@ START_TEST(a_decoder_goes_on_from_a_snapshot)
 {
 	static struct file file;
 	struct pawl_host_decoder *decoder = make_decoder(8), *other = make_decoder(4);
-	struct pawl_model_options options = options_of();
+	struct pawl_model_options options = pawl_driven_options(&d);
 	struct pawl_host_model *stranger;
 	const float *logits = NULL;
 	uint32_t got[16] = {0};
@@ -252,9 +139,9 @@ START_TEST(a_decoder_goes_on_from_a_snapshot)
 	api->decoder_release(other);
 	/* A model without a number has none. */
 	options.model = 0;
-	PAWL_HOST_OK(api->model_create(context, weights, &options, &stranger));
-	api->model_release(model);
-	model = stranger;
+	PAWL_HOST_OK(api->model_create(d.context, d.lender.weights, &options, &stranger));
+	api->model_release(d.model);
+	d.model = stranger;
 	decoder = make_decoder(8);
 	pawl_test_host_refused(api->decoder_save(decoder, got, 0, write_to, &file),
 		PAWL_CODE_UNSUPPORTED, "fingerprint");
@@ -275,7 +162,7 @@ START_TEST(a_pool_serves_many_sequences)
 	const float *logits = NULL;
 	int64_t n = -1;
 
-	PAWL_HOST_OK(api->pool_create(model, &settings, &pool));
+	PAWL_HOST_OK(api->pool_create(d.model, &settings, &pool));
 	PAWL_HOST_OK(api->pool_open(pool, &a));
 	PAWL_HOST_OK(api->pool_open(pool, &b));
 	PAWL_HOST_OK(api->pool_append(pool, a, tokens_of(1, 0, 18), 18, &logits));
@@ -336,15 +223,15 @@ START_TEST(a_graph_that_is_not_built_costs_nothing)
 	struct pawl_host_decoder *decoder = make_decoder(8);
 	const float *logits = NULL;
 
-	side.fails = 1;
+	d.fails = 1;
 	pawl_test_host_refused(api->decoder_append(decoder, tokens_of(1, 0, 5), 5, &logits),
 		PAWL_CODE_ENVIRONMENT, "the host built no graph");
-	side.fails = 2;
+	d.fails = 2;
 	pawl_test_host_refused(api->decoder_append(decoder, tokens_of(1, 0, 5), 5, &logits),
 		PAWL_CODE_INVALID_GRAPH, "");
 	ck_assert_int_eq(api->decoder_len(decoder), 0);
 	ck_assert_ptr_null(logits);
-	side.fails = 0;
+	d.fails = 0;
 	PAWL_HOST_OK(api->decoder_append(decoder, tokens_of(1, 0, 5), 5, &logits));
 	expect(logits, 1, 5);
 	pawl_test_host_refused(api->decoder_append(decoder, &(uint32_t){N_VOCAB}, 1, &logits),
@@ -369,7 +256,7 @@ START_TEST(models_and_settings_out_of_range_are_refused)
 	const float *logits;
 
 	for (int i = 0; i < 9; i++)
-		cases[i] = options_of();
+		cases[i] = pawl_driven_options(&d);
 	cases[0].struct_size = 112;
 	cases[1].n_layers = 0;
 	cases[2].n_layers = INT64_MAX;
@@ -382,25 +269,25 @@ START_TEST(models_and_settings_out_of_range_are_refused)
 	cases[8].window_layers = layers;
 	cases[8].n_window_layers = 2;
 	for (int i = 0; i < 9; i++)
-		pawl_test_host_refused(api->model_create(context, weights, &cases[i], &made),
+		pawl_test_host_refused(api->model_create(d.context, d.lender.weights, &cases[i], &made),
 			PAWL_CODE_INVALID_ARGUMENT, "model_create: ");
 	ck_assert_ptr_null(made);
-	pawl_test_host_refused(api->decoder_create(model, &settings, &decoder),
+	pawl_test_host_refused(api->decoder_create(d.model, &settings, &decoder),
 		PAWL_CODE_INVALID_ARGUMENT, "0 positions");
 	settings.capacity = CAPACITY;
 	settings.kv_type = "f17";
-	pawl_test_host_refused(api->decoder_create(model, &settings, &decoder),
+	pawl_test_host_refused(api->decoder_create(d.model, &settings, &decoder),
 		PAWL_CODE_INVALID_ARGUMENT, "'f17'");
 	settings.struct_size = 40;
-	pawl_test_host_refused(api->decoder_create(model, &settings, &decoder),
+	pawl_test_host_refused(api->decoder_create(d.model, &settings, &decoder),
 		PAWL_CODE_INVALID_ARGUMENT, "struct_size");
 	pawl_test_host_refused(
-		api->pool_create(model, &blocks, &pool), PAWL_CODE_INVALID_ARGUMENT, "");
+		api->pool_create(d.model, &blocks, &pool), PAWL_CODE_INVALID_ARGUMENT, "");
 	ck_assert_ptr_null(decoder);
 	ck_assert_ptr_null(pool);
 	/* Handles of another kind, and none. */
 	for (int i = 0; i < 2; i++) {
-		void *no = i ? (void *)context : NULL;
+		void *no = i ? (void *)d.context : NULL;
 
 		pawl_test_host_refused(api->decoder_append(no, tokens_of(1, 0, 1), 1, &logits),
 			PAWL_CODE_INVALID_ARGUMENT, "no decoder");
@@ -439,18 +326,19 @@ START_TEST(a_decoder_keeps_rings)
 	struct pawl_decoder *wanted;
 	const float *logits = NULL;
 
+	api = pawl_test_host_api();
 	tiny.n_layers = 3;
 	tiny.window = 20;
 	tiny.window_layers = 5;
-	begin_with("ref", 1, NULL, &tiny);
-	options = options_of();
+	pawl_driven_init(&d, "ref", 1, NULL, &tiny);
+	options = pawl_driven_options(&d);
 	options.window = 20;
 	options.window_layers = layers;
 	options.n_window_layers = 2;
-	PAWL_HOST_OK(api->model_create(context, weights, &options, &model));
+	PAWL_HOST_OK(api->model_create(d.context, d.lender.weights, &options, &d.model));
 	plain.capacity = RING_CAPACITY;
-	wanted = pawl_test_decoder(side.model, &plain);
-	PAWL_HOST_OK(api->decoder_create(model, &settings, &decoder));
+	wanted = pawl_test_decoder(d.tiny, &plain);
+	PAWL_HOST_OK(api->decoder_create(d.model, &settings, &decoder));
 	for (int64_t i = 0; i < N; i += 5) {
 		const float *row = pawl_test_prefill(wanted, 1, i, 5);
 
@@ -511,23 +399,20 @@ is_aborted(void *user)
 /* What the host lends goes to the drivers too. */
 START_TEST(drivers_use_the_services)
 {
-	const struct pawl_tiny_options tiny = pawl_tiny_defaults();
 	int from = -1;
 	const struct pawl_services services = {.struct_size = sizeof(services),
 		.user = &from,
 		.parallel_for = two_at_once,
 		.is_aborted = is_aborted};
-	struct pawl_model_options options;
 	struct pawl_host_decoder *decoder;
 	const float *logits = NULL;
 
+	api = pawl_test_host_api();
 #ifdef HAS_KERNELS
-	begin_with("cpu", 2, &services, &tiny);
+	pawl_driven_begin(&d, "cpu", 2, &services);
 #else
-	begin_with("ref", 2, &services, &tiny);
+	pawl_driven_begin(&d, "ref", 2, &services);
 #endif
-	options = options_of();
-	PAWL_HOST_OK(api->model_create(context, weights, &options, &model));
 	decoder = make_decoder(8);
 	PAWL_HOST_OK(api->decoder_append(decoder, tokens_of(1, 0, 3), 3, &logits));
 #ifdef HAS_KERNELS
@@ -549,6 +434,116 @@ START_TEST(drivers_use_the_services)
 }
 END_TEST
 
+/*
+ * The bits of a fresh decoder on the same target, near those of the reference: float matmul has an
+ * order of its own there.
+ */
+static void
+expect_here(const float *logits, unsigned seed, int64_t n)
+{
+	const struct pawl_decoder_options options = pawl_test_decoder_options();
+	float *near = pawl_test_fresh(d.tiny, &options, seed, n);
+	struct pawl_host_decoder *decoder = make_decoder(8);
+	const float *wanted;
+
+	PAWL_HOST_OK(api->decoder_append(decoder, tokens_of(seed, 0, n), n, &wanted));
+	for (int i = 0; i < N_VOCAB; i++) {
+		ck_assert(pawl_eval_same(wanted[i], logits[i]));
+		ck_assert_float_eq_tol(near[i], logits[i], 1e-3);
+	}
+	api->decoder_release(decoder);
+	free(near);
+}
+
+/* On a GPU (a mock): a decoder and its snapshot. */
+static void
+decode_on_a_device(void)
+{
+	static struct file file;
+	struct pawl_host_decoder *decoder = make_decoder(8), *other = make_decoder(8);
+	const float *logits = NULL;
+	int64_t n = 0;
+
+	PAWL_HOST_OK(api->decoder_append(decoder, tokens_of(1, 0, 11), 11, &logits));
+	expect_here(logits, 1, 11);
+	PAWL_HOST_OK(api->decoder_save(decoder, tokens_of(1, 0, 11), 11, write_to, &file));
+	PAWL_HOST_OK(api->decoder_set_len(decoder, 5, NULL));
+	PAWL_HOST_OK(api->decoder_reserve(decoder, CAPACITY + 1));
+	PAWL_HOST_OK(api->decoder_append(decoder, tokens_of(1, 5, 8), 8, &logits));
+	expect_here(logits, 1, 13);
+	PAWL_HOST_OK(api->decoder_restore(other, file.bytes, file.n, NULL, 0, &n));
+	ck_assert_int_eq(n, 11);
+	PAWL_HOST_OK(api->decoder_append(other, tokens_of(1, 11, 1), 1, &logits));
+	expect_here(logits, 1, 12);
+	api->decoder_release(decoder);
+	api->decoder_release(other);
+}
+
+/* Blocks that are shared, copied when they are written, evicted and put back. */
+static void
+batch_on_a_device(void)
+{
+	const struct pawl_pool_settings settings = {.struct_size = sizeof(settings),
+		.n_blocks = 8,
+		.block_size = 16,
+		.max_blocks = 4,
+		.prefill_chunk = 8};
+	const struct pawl_scheduler_settings scheduled = {
+		.struct_size = sizeof(scheduled), .max_batch = 2};
+	const struct pawl_request_settings request = {.struct_size = sizeof(request),
+		.prompt = tokens_of(1, 0, 9),
+		.n_prompt = 9,
+		.max_new = 3};
+	struct pawl_request_report report = {.struct_size = sizeof(report)};
+	struct pawl_host_scheduler *scheduler;
+	struct pawl_host_pool *pool;
+	const float *logits = NULL;
+	uint64_t both[2], handle, id;
+	int64_t n = 0;
+
+	PAWL_HOST_OK(api->pool_create(d.model, &settings, &pool));
+	PAWL_HOST_OK(api->pool_open(pool, &both[0]));
+	PAWL_HOST_OK(api->pool_append(pool, both[0], tokens_of(1, 0, 9), 9, &logits));
+	expect_here(logits, 1, 9);
+	PAWL_HOST_OK(api->pool_fork(pool, both[0], &both[1]));
+	PAWL_HOST_OK(api->pool_append(pool, both[1], tokens_of(1, 9, 1), 1, NULL));
+	PAWL_HOST_OK(api->pool_evict(pool, both[0], &handle, &n));
+	ck_assert_int_eq(n, 1);
+	PAWL_HOST_OK(api->pool_restore(pool, handle));
+	PAWL_HOST_OK(api->pool_append(pool, both[0], tokens_of(1, 9, 1), 1, NULL));
+	PAWL_HOST_OK(api->pool_step(
+		pool, both, (uint32_t[]){*tokens_of(1, 10, 1), *tokens_of(1, 10, 1)}, 2, &logits));
+	expect_here(logits, 1, 11);
+	expect_here(logits + N_VOCAB, 1, 11);
+	for (int i = 0; i < 2; i++)
+		PAWL_HOST_OK(api->pool_close(pool, both[i]));
+	PAWL_HOST_OK(api->scheduler_create(pool, &scheduled, &scheduler));
+	PAWL_HOST_OK(api->scheduler_submit(scheduler, &request, &id));
+	while (api->scheduler_has_work(scheduler))
+		PAWL_HOST_OK(api->scheduler_step(scheduler));
+	PAWL_HOST_OK(api->scheduler_report(scheduler, id, &report));
+	ck_assert_int_eq(report.finish, PAWL_SCHEDULED_LENGTH);
+	api->scheduler_release(scheduler);
+	api->pool_release(pool);
+}
+
+START_TEST(drivers_keep_state_on_a_device)
+{
+#ifdef PAWL_SANITIZERS
+	pawl_skip("drivers_keep_state_on_a_device",
+		"sanitizers do not know the stacks that the mock's kernels run on");
+	return;
+#endif
+	setenv("PAWL_CUDA_DRIVER", PAWL_BUILD_DIR "/tests/.libs/mock_cuda.so", 1);
+	setenv("PAWL_NVRTC", PAWL_BUILD_DIR "/tests/.libs/mock_nvrtc.so", 1);
+	api = pawl_test_host_api();
+	pawl_driven_begin(&d, "cuda", 1, NULL);
+	decode_on_a_device();
+	batch_on_a_device();
+	pawl_driven_end(&d);
+}
+END_TEST
+
 Suite *
 pawl_host_drivers_suite(void)
 {
@@ -565,6 +560,7 @@ pawl_host_drivers_suite(void)
 	suite_add_tcase(suite, tcase);
 	tcase_add_test(bare, a_decoder_keeps_rings);
 	tcase_add_test(bare, drivers_use_the_services);
+	tcase_add_test(bare, drivers_keep_state_on_a_device);
 	suite_add_tcase(suite, bare);
 	return suite;
 }

@@ -87,6 +87,8 @@ struct pawl_host_session;
 struct pawl_host_model;
 struct pawl_host_decoder;
 struct pawl_host_pool;
+struct pawl_host_scheduler;
+struct pawl_host_speculation;
 
 /*
  * Receives text or bytes piece by piece; returns 0 to go on, else the call ends
@@ -295,6 +297,114 @@ struct pawl_pool_settings {
 	int64_t max_blocks;           /* of one sequence */
 	const char *kv_type;
 	int64_t prefill_chunk;
+};
+
+/* Numbers are fixed for good. */
+enum pawl_scheduled_event_kind {
+	PAWL_SCHEDULED_ADMITTED = 0, /* also after it was put back */
+	PAWL_SCHEDULED_TOKEN = 1,
+	PAWL_SCHEDULED_SUSPENDED = 2, /* evicted, or put back to where its prompt begins */
+	PAWL_SCHEDULED_RESTORED = 3,
+	PAWL_SCHEDULED_ENDED = 4
+};
+
+/* What happened to a request. */
+struct pawl_scheduled_event {
+	size_t struct_size;
+	uint64_t request;
+	int64_t kind;        /* enum pawl_scheduled_event_kind */
+	uint64_t token;      /* of TOKEN */
+	const float *logits; /* of TOKEN: what it was chosen from, n_vocab; during the call */
+};
+
+struct pawl_scheduler_settings {
+	size_t struct_size;
+	int64_t max_batch; /* requests in one run: 1, 2, 4 or 8 */
+	/*
+	 * 0: a request is admitted when its last token has room too.  1: when its prompt has; where
+	 * that was too bold, the request that is last in order is evicted and comes back by itself.
+	 */
+	int64_t optimistic;
+	int64_t max_prefixes; /* beginnings of prompts kept for later ones; 0: none is shared */
+	/* NULL, or told in order, on the thread of the call; must not call the scheduler or its pool. */
+	void (*event)(void *user, const struct pawl_scheduled_event *event);
+	void *user;
+};
+
+/* A prompt to be continued. */
+struct pawl_request_settings {
+	size_t struct_size;
+	const uint32_t *prompt;
+	int64_t n_prompt;
+	int64_t max_new;     /* tokens, at least 1 */
+	const uint32_t *eos; /* a token that ends the request, and is not among its tokens */
+	int64_t n_eos;
+	int64_t priority;   /* 0 to 3; the higher go first and are evicted last */
+	int64_t no_sharing; /* not 0: neither uses nor leaves a prefix */
+	/*
+	 * Chooses a token by n_vocab logits and returns 0; anything else, or a token that the model
+	 * does not have, ends the request.  NULL: the largest, the lowest id of equal ones.  Called
+	 * as event, until the request has ended.
+	 */
+	int (*sample)(void *user, const float *logits, uint32_t *token);
+	void *user;
+};
+
+/* Numbers are fixed for good. */
+enum pawl_scheduled_phase {
+	PAWL_SCHEDULED_WAITING = 0, /* holds no blocks */
+	PAWL_SCHEDULED_PREFILLING = 1,
+	PAWL_SCHEDULED_DECODING = 2,
+	PAWL_SCHEDULED_EVICTED = 3,
+	PAWL_SCHEDULED_FINISHED = 4
+};
+
+/* Numbers are fixed for good. */
+enum pawl_scheduled_finish {
+	PAWL_SCHEDULED_NOT_YET = 0,
+	PAWL_SCHEDULED_EOS = 1,
+	PAWL_SCHEDULED_LENGTH = 2,
+	PAWL_SCHEDULED_CANCELLED = 3,
+	PAWL_SCHEDULED_ERROR = 4
+};
+
+/* Where a request is.  Steps are counted from 1; 0: not yet.  Pointers: until the next call. */
+struct pawl_request_report {
+	size_t struct_size;
+	int64_t phase;      /* enum pawl_scheduled_phase */
+	int64_t finish;     /* enum pawl_scheduled_finish */
+	const char *error;  /* a line, of ERROR; else NULL */
+	int64_t n_prompt, n_new;
+	const uint32_t *tokens; /* n_new of them */
+	int64_t n_shared;       /* prompt tokens that were taken from a prefix */
+	int64_t submit_step, admit_step, first_token_step, finish_step;
+	int64_t n_evictions, n_restores;
+	int64_t n_recomputes; /* times its blocks were lost, not kept */
+};
+
+/* Who guesses how a sequence goes on: propose, else draft, else a lookup in the sequence. */
+struct pawl_speculation_settings {
+	size_t struct_size;
+	int64_t n_guess;  /* tokens: 1 to 31, of a pool to 7, over rings as many as they take */
+	int64_t capacity; /* tokens of the sequence; 0: of the decoder or the pool as it is now */
+	/*
+	 * What may follow tokens[0 .. n): writes at most `most` tokens and their number, which may
+	 * be 0, and returns 0; anything else ends the step with PAWL_CODE_ENVIRONMENT.  On the
+	 * thread of the step.
+	 */
+	int (*propose)(void *user, const uint32_t *tokens, int64_t n, int64_t most, uint32_t *guess,
+		int64_t *n_guess);
+	void *user;
+	/*
+	 * A smaller model of the same vocabulary, of the same context; the speculation's from then
+	 * on, whatever it holds.
+	 */
+	struct pawl_host_decoder *draft;
+	/*
+	 * The lookup: what followed the last time that the sequence ended in the same tokens, so
+	 * many at least and at most; 0: 2 and 4.
+	 */
+	int64_t least_repeat, most_repeat;
 };
 
 struct pawl_api {
@@ -611,6 +721,88 @@ struct pawl_api {
 	struct pawl_host_status *(*pool_use_prefix)(struct pawl_host_pool *pool, uint64_t sequence,
 		const uint32_t *tokens, int64_t n, int64_t *n_shared);
 	struct pawl_host_status *(*pool_drop_prefix)(struct pawl_host_pool *pool, uint64_t prefix);
+
+	/*
+	 * --- scheduler: many requests over a pool; who gets blocks, who waits, who runs next ---
+	 *
+	 * Belongs to the thread of its pool.  Tokens and logits of a request are bit for bit those of
+	 * the request alone, whatever the batches, evictions and shared prefixes.  Requests are
+	 * numbers that are never 0 and never come back; an unknown one is PAWL_CODE_INVALID_ARGUMENT.
+	 */
+
+	/*
+	 * Takes a pool of which no block is in use.  Until the scheduler is released its calls are
+	 * refused, but for pool_len, pool_free_blocks and pool_release.
+	 */
+	struct pawl_host_status *(*scheduler_create)(struct pawl_host_pool *pool,
+		const struct pawl_scheduler_settings *settings, struct pawl_host_scheduler **out);
+	/* All blocks are free again, whatever the requests were at.  Tells no events. */
+	void (*scheduler_release)(struct pawl_host_scheduler *scheduler);
+	/* PAWL_CODE_CAPACITY, naming both sizes, when the request could never fit. */
+	struct pawl_host_status *(*scheduler_submit)(struct pawl_host_scheduler *scheduler,
+		const struct pawl_request_settings *settings, uint64_t *request);
+	/* Ends a request that has not ended. */
+	struct pawl_host_status *(*scheduler_cancel)(
+		struct pawl_host_scheduler *scheduler, uint64_t request);
+	/*
+	 * Takes a request's blocks and keeps it out until scheduler_restore lets it come back, in
+	 * its turn.
+	 */
+	struct pawl_host_status *(*scheduler_evict)(
+		struct pawl_host_scheduler *scheduler, uint64_t request);
+	struct pawl_host_status *(*scheduler_restore)(
+		struct pawl_host_scheduler *scheduler, uint64_t request);
+	/*
+	 * Admits what fits, runs at most one chunk of prompts and one batch.  A failure is none of a
+	 * request's: nothing is lost, and the call may be made again.
+	 */
+	struct pawl_host_status *(*scheduler_step)(struct pawl_host_scheduler *scheduler);
+	/* Whether a step would do anything. */
+	int (*scheduler_has_work)(const struct pawl_host_scheduler *scheduler);
+	struct pawl_host_status *(*scheduler_report)(const struct pawl_host_scheduler *scheduler,
+		uint64_t request, struct pawl_request_report *out);
+	/* Of the requests that have ended, and were not forgotten, the first to end; 0: none. */
+	uint64_t (*scheduler_finished)(const struct pawl_host_scheduler *scheduler);
+	/* Forgets a request that has ended. */
+	struct pawl_host_status *(*scheduler_forget)(
+		struct pawl_host_scheduler *scheduler, uint64_t request);
+	struct pawl_host_status *(*scheduler_drop_prefixes)(struct pawl_host_scheduler *scheduler);
+	/* As context_counter: requests by phase and by how they ended, blocks, runs. */
+	int (*scheduler_counter)(const struct pawl_host_scheduler *scheduler, int64_t i,
+		struct pawl_counter *out);
+
+	/*
+	 * --- speculation: a run computes a token and a guess of what follows ---
+	 *
+	 * As far as the host then goes where the guess went, logits are there already.  They are bit
+	 * for bit those of decoder_append, whatever is guessed and however tokens are chosen.
+	 * Belongs to the thread of its decoder or pool.
+	 */
+
+	/* Over a decoder, which may be ahead by what is guessed until speculation_settle. */
+	struct pawl_host_status *(*speculation_create)(struct pawl_host_decoder *decoder,
+		const struct pawl_speculation_settings *settings,
+		struct pawl_host_speculation **out);
+	/* Over a sequence of a pool, of which a guess holds blocks until speculation_settle. */
+	struct pawl_host_status *(*speculation_of_sequence)(struct pawl_host_pool *pool,
+		uint64_t sequence, const struct pawl_speculation_settings *settings,
+		struct pawl_host_speculation **out);
+	/* Leaves the sequence as it is; settle first. */
+	void (*speculation_release)(struct pawl_host_speculation *speculation);
+	/*
+	 * Says which n tokens the decoder holds: after a prompt, or after anything else than steps
+	 * changed its length.  PAWL_CODE_INVALID_ARGUMENT when it holds another number of them.
+	 */
+	struct pawl_host_status *(*speculation_begin)(
+		struct pawl_host_speculation *speculation, const uint32_t *tokens, int64_t n);
+	/* Appends a token; the logits after it, n_vocab, until the next call. */
+	struct pawl_host_status *(*speculation_step)(struct pawl_host_speculation *speculation,
+		uint32_t token, const float **logits);
+	/* The decoder holds exactly the tokens that were appended. */
+	struct pawl_host_status *(*speculation_settle)(struct pawl_host_speculation *speculation);
+	/* As context_counter: tokens guessed, guesses that came true, runs. */
+	int (*speculation_counter)(const struct pawl_host_speculation *speculation, int64_t i,
+		struct pawl_counter *out);
 };
 
 /*
