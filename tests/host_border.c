@@ -70,6 +70,8 @@ TRAP(int puts(const char *text), "puts")
 TRAP(int putchar(int c), "putchar")
 TRAP(void perror(const char *text), "perror")
 TRAP(int atexit(void (*fn)(void)), "atexit")
+TRAP(void __cxa_throw(void *thrown, void *type, void (*destroy)(void *)), "__cxa_throw")
+TRAP(int _Unwind_RaiseException(void *exception), "_Unwind_RaiseException")
 #pragma GCC visibility pop
 
 static const struct pawl_api *api;
@@ -239,18 +241,54 @@ resident(void)
 	return strtol(end, NULL, 10) * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* Another LLVM that is here already: makes and drops a module. */
+/* Another LLVM that is here already: reads, verifies and writes a function. */
 static int
 use_llvm(void)
 {
-	void *(*create)(const char *name), (*dispose)(void *module);
+	static const char text[] = "define i32 @theirs() {\n  ret i32 42\n}\n";
+	void *(*context_create)(void), *(*buffer)(const char *, size_t, const char *);
+	int (*parse)(void *, void *, void **, char **), (*verify)(void *, int, char **);
+	void (*dispose_message)(char *), (*dispose_module)(void *), (*dispose_context)(void *);
+	char *(*print)(void *), *message = NULL;
+	void *context, *module = NULL;
 
-	*(void **)&create = dlsym(RTLD_DEFAULT, "LLVMModuleCreateWithName");
-	*(void **)&dispose = dlsym(RTLD_DEFAULT, "LLVMDisposeModule");
-	if (!create || !dispose)
+	*(void **)&context_create = dlsym(RTLD_DEFAULT, "LLVMContextCreate");
+	if (!context_create)
 		return 0;
-	dispose(create("theirs"));
+	*(void **)&buffer = dlsym(RTLD_DEFAULT, "LLVMCreateMemoryBufferWithMemoryRangeCopy");
+	*(void **)&parse = dlsym(RTLD_DEFAULT, "LLVMParseIRInContext");
+	*(void **)&verify = dlsym(RTLD_DEFAULT, "LLVMVerifyModule");
+	*(void **)&print = dlsym(RTLD_DEFAULT, "LLVMPrintModuleToString");
+	*(void **)&dispose_message = dlsym(RTLD_DEFAULT, "LLVMDisposeMessage");
+	*(void **)&dispose_module = dlsym(RTLD_DEFAULT, "LLVMDisposeModule");
+	*(void **)&dispose_context = dlsym(RTLD_DEFAULT, "LLVMContextDispose");
+	expect(buffer && parse && verify && print && dispose_message && dispose_module &&
+			dispose_context,
+		"the host's LLVM is no whole one");
+	context = context_create();
+	expect(!parse(context, buffer(text, strlen(text), "theirs"), &module, &message),
+		"the host's LLVM reads nothing");
+	expect(!verify(module, 2, &message), "the host's LLVM verifies nothing");
+	dispose_message(message);
+	message = print(module);
+	expect(strstr(message, "ret i32 42") != NULL, "the host's LLVM writes nothing");
+	dispose_message(message);
+	dispose_module(module);
+	dispose_context(context);
 	return 1;
+}
+
+/* What is done at a signal stays the host's to decide. */
+static void
+expect_default_signals(void)
+{
+	for (int i = 1; i < SIGSYS; i++) {
+		struct sigaction now;
+
+		expect(i == SIGKILL || i == SIGSTOP ||
+				(!sigaction(i, NULL, &now) && now.sa_handler == SIG_DFL),
+			"a signal is handled");
+	}
 }
 
 static int
@@ -274,6 +312,8 @@ main(int argc, char **argv)
 
 	if (rounds < 1)
 		return 2;
+	for (int i = 1; i < SIGSYS; i++)
+		signal(i, SIG_DFL);
 	snprintf(name, sizeof(name), "host-border-%d.out", (int)getpid());
 	out = open_empty(name);
 	dup2(out, 1);
@@ -290,6 +330,7 @@ main(int argc, char **argv)
 	expect(count_entries("/proc/self/fd") == n_fds, "descriptors are left open");
 	expect(count_entries("/proc/self/task") == n_threads, "threads are left");
 	expect(use_llvm() == has_llvm, "the host's LLVM is gone");
+	expect_default_signals();
 	fflush(NULL);
 	expect(!fstat(out, &info) && !info.st_size, "something was printed");
 	snprintf(summary, sizeof(summary),

@@ -41,7 +41,7 @@ skip_tests() {
 }
 
 if [ -n "$ci" ]; then
-  install_packages $build_packages strace clang-19 libclang-rt-19-dev $(pip_package)
+  install_packages $build_packages strace clang-19 libclang-rt-19-dev libllvm14 $(pip_package)
   try_fetch_model || say "going on without the model"
   try_fetch_gemma || say "going on without Gemma"
   try_install_reference || say "going on without the float64 reference"
