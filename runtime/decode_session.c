@@ -427,6 +427,20 @@ pawl_decode_session_window_rope_width(const struct pawl_decode_session *s)
 	return row_length(s, WINDOW_COS);
 }
 
+static float *
+table_of(const struct pawl_decode_session *s, enum data table)
+{
+	return s->data[table] < 0 ? NULL
+				  : pawl_bindings_storage(s->bindings, s->data[table])->bytes;
+}
+
+struct pawl_rope_tables
+pawl_decode_session_rope_tables(const struct pawl_decode_session *s)
+{
+	return (struct pawl_rope_tables){table_of(s, ROPE_COS), table_of(s, ROPE_SIN),
+		table_of(s, WINDOW_COS), table_of(s, WINDOW_SIN)};
+}
+
 const struct pawl_type *
 pawl_decode_session_mask_type(const struct pawl_decode_session *s)
 {

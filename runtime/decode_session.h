@@ -79,6 +79,15 @@ const void *pawl_decode_session_output(
 /* Width of the rope tables, 0 without; of window_cos and window_sin. */
 int64_t pawl_decode_session_rope_width(const struct pawl_decode_session *session);
 int64_t pawl_decode_session_window_rope_width(const struct pawl_decode_session *session);
+
+/*
+ * Where a run reads its rope tables, NULL: not at all.  What is offered from there need not be copied;
+ * it is the session's, until that is freed.
+ */
+struct pawl_rope_tables {
+	float *cos, *sin, *window_cos, *window_sin;
+};
+struct pawl_rope_tables pawl_decode_session_rope_tables(const struct pawl_decode_session *session);
 /* The type of the mask, NULL without one. */
 const struct pawl_type *pawl_decode_session_mask_type(const struct pawl_decode_session *session);
 

@@ -11,7 +11,8 @@ pawl_offers_take(struct pawl_offers *offers, bool is_refused)
 		struct pawl_offer *offer = &offers->list[i];
 
 		if (!is_refused && offer->bytes) {
-			memcpy(offer->to, offer->bytes, offer->n_bytes);
+			if (offer->bytes != offer->to)
+				memcpy(offer->to, offer->bytes, offer->n_bytes);
 			offer->is_filled = true;
 			n_bytes += offer->n_bytes;
 		}

@@ -45,8 +45,8 @@ pawl_offers_find_empty(const struct pawl_offers *offers)
 }
 
 /*
- * What was offered is forgotten, and copied in place before unless the run is refused.  Returns the
- * bytes that were copied.
+ * What was offered is forgotten, and copied in place before, where it is not there already, unless the
+ * run is refused.  Returns the bytes that were offered to a run.
  */
 uint64_t pawl_offers_take(struct pawl_offers *offers, bool is_refused);
 

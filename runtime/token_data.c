@@ -35,18 +35,14 @@ pawl_token_buffers_init(struct pawl_token_buffers *b, const struct pawl_decode_s
 	const struct pawl_plan *plan = pawl_decode_session_plan(session);
 	const struct pawl_type *mask = pawl_decode_session_mask_type(session);
 	const struct pawl_program *program = plan->program;
-	size_t n = (size_t)plan->key.seq, width = (size_t)pawl_decode_session_rope_width(session);
-	size_t window = (size_t)pawl_decode_session_window_rope_width(session);
+	size_t n = (size_t)plan->key.seq;
 
 	*b = (struct pawl_token_buffers){.seq = plan->key.seq,
-		.rope_width = (int64_t)width,
-		.window_rope_width = (int64_t)window};
+		.rope_width = pawl_decode_session_rope_width(session),
+		.window_rope_width = pawl_decode_session_window_rope_width(session),
+		.rope = pawl_decode_session_rope_tables(session)};
 	b->ids = pawl_memory_zalloc(n, sizeof(*b->ids));
 	b->positions = pawl_memory_zalloc(n, sizeof(*b->positions));
-	b->cos = pawl_memory_zalloc(n * width, sizeof(*b->cos));
-	b->sin = pawl_memory_zalloc(n * width, sizeof(*b->sin));
-	b->window_cos = pawl_memory_zalloc(n * window, sizeof(*b->window_cos));
-	b->window_sin = pawl_memory_zalloc(n * window, sizeof(*b->window_sin));
 	if (mask) {
 		b->mask_type = *mask;
 		b->mask = pawl_memory_zalloc((size_t)pawl_storage_bytes(mask), 1);
@@ -58,8 +54,7 @@ pawl_token_buffers_init(struct pawl_token_buffers *b, const struct pawl_decode_s
 		b->block_table = pawl_memory_zalloc(
 			(size_t)(b->n_sequences * b->max_blocks), sizeof(*b->block_table));
 	}
-	if (!b->ids || !b->positions || !b->cos || !b->sin || !b->window_cos || !b->window_sin ||
-		(mask && !b->mask) ||
+	if (!b->ids || !b->positions || (mask && !b->mask) ||
 		(b->n_sequences && (!b->write_index || !b->block_table))) {
 		pawl_token_buffers_release(b);
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY,
@@ -78,10 +73,6 @@ pawl_token_buffers_release(struct pawl_token_buffers *b)
 	pawl_memory_free(b->write_index);
 	pawl_memory_free(b->positions);
 	pawl_memory_free(b->mask);
-	pawl_memory_free(b->window_sin);
-	pawl_memory_free(b->window_cos);
-	pawl_memory_free(b->sin);
-	pawl_memory_free(b->cos);
 	pawl_memory_free(b->ids);
 	*b = (struct pawl_token_buffers){0};
 }
@@ -111,14 +102,16 @@ static void
 fill_rope(struct pawl_token_buffers *b, const struct pawl_model_source *source, int64_t row,
 	int64_t position)
 {
-	int64_t width = b->rope_width, window = b->window_rope_width;
+	const struct pawl_rope_tables *rope = &b->rope;
+	int64_t width = b->rope_width, at = row * width;
 
 	if (width)
-		source->rope(
-			source->ctx, position, width, b->cos + row * width, b->sin + row * width);
-	if (window)
-		source->window_rope(source->ctx, position, window, b->window_cos + row * window,
-			b->window_sin + row * window);
+		source->rope(source->ctx, position, width, rope->cos + at, rope->sin + at);
+	width = b->window_rope_width;
+	at = row * width;
+	if (width)
+		source->window_rope(
+			source->ctx, position, width, rope->window_cos + at, rope->window_sin + at);
 }
 
 enum pawl_status
@@ -142,10 +135,10 @@ pawl_token_buffers_fill(struct pawl_token_buffers *b, const struct pawl_model_so
 	if (!status && b->attended_len >= 0)
 		status = pawl_symenv_bind(&b->env, b->attended_len, position + b->seq, err);
 	*data = (struct pawl_token_data){.token_ids = b->ids,
-		.rope_cos = b->cos,
-		.rope_sin = b->sin,
-		.window_cos = b->window_cos,
-		.window_sin = b->window_sin,
+		.rope_cos = b->rope.cos,
+		.rope_sin = b->rope.sin,
+		.window_cos = b->rope.window_cos,
+		.window_sin = b->rope.window_sin,
 		.mask = b->mask,
 		.offset = &b->offset,
 		.positions = b->positions};
@@ -169,10 +162,10 @@ pawl_token_buffers_fill_rows(struct pawl_token_buffers *b, const struct pawl_mod
 		fill_rope(b, source, i, is_idle ? 0 : rows[i].position);
 	}
 	*data = (struct pawl_token_data){.token_ids = b->ids,
-		.rope_cos = b->cos,
-		.rope_sin = b->sin,
-		.window_cos = b->window_cos,
-		.window_sin = b->window_sin,
+		.rope_cos = b->rope.cos,
+		.rope_sin = b->rope.sin,
+		.window_cos = b->rope.window_cos,
+		.window_sin = b->rope.window_sin,
 		.positions = b->positions,
 		.write_index = b->write_index,
 		.block_table = b->block_table};

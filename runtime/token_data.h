@@ -16,7 +16,7 @@ enum pawl_status pawl_check_tokens(const struct pawl_model_source *source, const
 struct pawl_token_buffers {
 	int64_t seq, rope_width, window_rope_width;
 	uint32_t *ids;
-	float *cos, *sin, *window_cos, *window_sin;
+	struct pawl_rope_tables rope; /* the session's */
 	struct pawl_type mask_type;
 	void *mask; /* NULL: the plan has none */
 	int64_t offset;
@@ -28,7 +28,7 @@ struct pawl_token_buffers {
 	int32_t cached_len, attended_len; /* symbols of those names, -1: none */
 };
 
-/* For a session, whose plan must outlive this. */
+/* For a session, which must outlive this, and whose rope tables are filled in by it. */
 enum pawl_status pawl_token_buffers_init(struct pawl_token_buffers *buffers,
 	const struct pawl_decode_session *session, struct pawl_error *err);
 void pawl_token_buffers_release(struct pawl_token_buffers *buffers);

@@ -5,6 +5,7 @@
 #include "tests/suites.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static struct pawl_tiny_model *model;
 static struct pawl_decoder_options options;
@@ -53,6 +54,16 @@ session_on(struct pawl_plan *plan, struct pawl_kv_cache *cache)
 enum spoil { NOTHING, OLD_COS, OLD_SIN, OLD_OFFSET, OLD_MASK, OLD_TOKEN, N_SPOILS };
 
 static float *
+copy_of(const float *table, int64_t width)
+{
+	float *copy = malloc((size_t)width * sizeof(*copy));
+
+	ck_assert_ptr_nonnull(copy);
+	memcpy(copy, table, (size_t)width * sizeof(*copy));
+	return copy;
+}
+
+static float *
 step_by_hand(struct pawl_decoder *d, const struct pawl_tiny_model *m, enum spoil spoil)
 {
 	const struct pawl_model_source *source = pawl_tiny_model_source(m);
@@ -62,7 +73,7 @@ step_by_hand(struct pawl_decoder *d, const struct pawl_tiny_model *m, enum spoil
 	struct pawl_decode_session *session;
 	const struct pawl_plan *plan;
 	uint32_t token = pawl_test_token(1, 13), before = pawl_test_token(1, 12);
-	float *logits;
+	float *logits, *old_cos, *old_sin;
 
 	ck_assert_int_eq(pawl_decoder_prepare(d, 1, PAWL_LOGITS_LAST, &plan, &err), PAWL_OK);
 	ck_assert_int_eq(
@@ -74,13 +85,16 @@ step_by_hand(struct pawl_decoder *d, const struct pawl_tiny_model *m, enum spoil
 	ck_assert_int_eq(pawl_token_buffers_init(&old, session, &err), PAWL_OK);
 	ck_assert_int_eq(
 		pawl_token_buffers_fill(&old, source, &before, 1, 12, &stale, &err), PAWL_OK);
+	/* The tables are the session's, whoever fills them in. */
+	old_cos = copy_of(stale.rope_cos, old.rope_width);
+	old_sin = copy_of(stale.rope_sin, old.rope_width);
 	ck_assert_int_eq(
 		pawl_token_buffers_fill(&now, source, &token, 1, 13, &data, &err), PAWL_OK);
 	ck_assert_uint_ne(token, before);
 	if (spoil == OLD_COS)
-		data.rope_cos = stale.rope_cos;
+		data.rope_cos = old_cos;
 	if (spoil == OLD_SIN)
-		data.rope_sin = stale.rope_sin;
+		data.rope_sin = old_sin;
 	if (spoil == OLD_OFFSET)
 		data.offset = stale.offset;
 	if (spoil == OLD_MASK)
@@ -91,6 +105,8 @@ step_by_hand(struct pawl_decoder *d, const struct pawl_tiny_model *m, enum spoil
 		pawl_decode_session_realize(session, &data, &now.env, &counters, &err), PAWL_OK);
 	ck_assert_uint_eq(counters.runs, 1);
 	logits = pawl_test_keep(d, pawl_decode_session_output(session, 0, NULL));
+	free(old_cos);
+	free(old_sin);
 	pawl_token_buffers_release(&now);
 	pawl_token_buffers_release(&old);
 	pawl_decode_session_free(session);
