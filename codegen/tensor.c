@@ -310,8 +310,8 @@ pawl_tensor_store_f64(
 	}
 }
 
-static int64_t
-get_int(enum pawl_dtype dtype, const char *at)
+int64_t
+pawl_integer_at(enum pawl_dtype dtype, const char *at)
 {
 	int64_t wide = 0;
 	int32_t word = 0;
@@ -332,7 +332,7 @@ pawl_tensor_load_i64(const struct pawl_tensor *t, int64_t i)
 	int64_t length = pawl_tensor_row_length(t), step;
 	const char *at = find_run(t, i / length, i % length, 1, &step);
 
-	return at ? get_int(t->dtype, at) : 0;
+	return at ? pawl_integer_at(t->dtype, at) : 0;
 }
 
 void

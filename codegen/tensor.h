@@ -68,6 +68,9 @@ void pawl_tensor_store_f32(
 void pawl_tensor_store_f64(
 	const struct pawl_tensor *t, int64_t row, int64_t first, int64_t n, const double *x);
 
+/* A number of an integer type. */
+int64_t pawl_integer_at(enum pawl_dtype dtype, const char *at);
+
 /* One element of an integer tensor, by its row-major number. */
 int64_t pawl_tensor_load_i64(const struct pawl_tensor *t, int64_t i);
 void pawl_tensor_store_i64(const struct pawl_tensor *t, int64_t i, int64_t value);

@@ -228,8 +228,19 @@ extent_of(struct pawl_dim dim, const int64_t *symbols)
 	return dim.factor ? dim.base + dim.factor * symbols[dim.sym] : dim.base;
 }
 
+static const char *
+index_name(const struct pawl_index_check *check, const struct pawl_program *program)
+{
+	const struct pawl_slot *slot;
+
+	if (check->slot < 0)
+		return program->symbols[check->sym].name;
+	slot = &program->slots[check->slot];
+	return *slot->name ? slot->name : pawl_slot_role_name(slot->role);
+}
+
 static enum pawl_status
-check_start(const struct pawl_index_check *check, const char *name, int64_t start,
+check_start(const struct pawl_index_check *check, const struct pawl_program *program, int64_t start,
 	const int64_t *symbols, struct pawl_error *err)
 {
 	int64_t extent = extent_of(check->extent, symbols);
@@ -237,50 +248,66 @@ check_start(const struct pawl_index_check *check, const char *name, int64_t star
 
 	if (start < 0)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"%s: %s is %" PRId64 ", a start is not negative", check->op, name, start);
+			"%s: %s is %" PRId64 ", a start is not negative", check->op,
+			index_name(check, program), start);
 	if (!check->wraps && start > limit - extent)
 		return pawl_fail(err, check->of_state ? PAWL_CAPACITY : PAWL_INVALID_ARGUMENT,
 			"%s: %s is %" PRId64 ": %" PRId64
 			" more would go beyond the capacity of %" PRId64,
-			check->op, name, start, extent, limit);
+			check->op, index_name(check, program), start, extent, limit);
 	return PAWL_OK;
+}
+
+static enum pawl_status
+check_element(const struct pawl_index_check *check, const struct pawl_program *program, int64_t i,
+	int64_t index, int64_t limit, struct pawl_error *err)
+{
+	if (index < limit && (index >= 0 || check->may_skip))
+		return PAWL_OK;
+	return pawl_fail(err, check->of_state ? PAWL_CAPACITY : PAWL_INVALID_ARGUMENT,
+		"%s: %s[%" PRId64 "] is %" PRId64 ", outside 0 to %" PRId64, check->op,
+		index_name(check, program), i, index, limit - 1);
+}
+
+static enum pawl_status
+check_list(const struct pawl_index_check *check, const struct pawl_program *program, char *bytes,
+	const int64_t *symbols, struct pawl_error *err)
+{
+	const struct pawl_access *access = &check->access;
+	struct pawl_tensor list = {.data = bytes, .rank = check->type.rank, .at_dim = -1};
+	int64_t limit = extent_of(check->limit, symbols);
+	enum pawl_status status = PAWL_OK;
+
+	list.dtype = access->dtype;
+	list.layout = access->layout;
+	list.pos_dim = access->layout == PAWL_LAYOUT_K16 ? access->pos_dim : -1;
+	list.pos0 = access->pos0;
+	list.width = access->width;
+	for (int i = 0; i < list.rank; i++) {
+		list.dim[i] = extent_of(check->type.dim[i], symbols);
+		list.stride[i] = access->stride[i];
+	}
+	for (int64_t i = 0; i < pawl_tensor_elems(&list) && !status; i++)
+		status = check_element(
+			check, program, i, pawl_tensor_load_i64(&list, i), limit, err);
+	return status;
 }
 
 enum pawl_status
 pawl_index_check_run(const struct pawl_index_check *check, const struct pawl_program *program,
 	const void *bytes, const int64_t *symbols, struct pawl_error *err)
 {
-	const struct pawl_access *access = &check->access;
-	struct pawl_tensor list = {.rank = check->type.rank, .at_dim = -1};
-	int64_t limit = extent_of(check->limit, symbols);
-	const char *name;
+	const struct pawl_type *type = &check->type;
+	char *at = (char *)(uintptr_t)bytes + check->at;
 
 	if (check->slot < 0)
-		return check_start(check, program->symbols[check->sym].name,
-			symbols[check->sym], symbols, err);
-	name = program->slots[check->slot].name;
-	if (!*name)
-		name = pawl_slot_role_name(program->slots[check->slot].role);
-	list.data = (char *)(uintptr_t)bytes + check->at;
-	list.dtype = access->dtype;
-	list.layout = access->layout;
-	list.pos_dim = access->layout == PAWL_LAYOUT_K16 ? access->pos_dim : -1;
-	list.pos0 = access->pos0;
-	list.width = access->width;
-	if (list.rank == 0)
-		return check_start(check, name, pawl_tensor_load_i64(&list, 0), symbols, err);
-	for (int i = 0; i < list.rank; i++) {
-		list.dim[i] = extent_of(check->type.dim[i], symbols);
-		list.stride[i] = access->stride[i];
-	}
-	for (int64_t i = 0; i < pawl_tensor_elems(&list); i++) {
-		int64_t index = pawl_tensor_load_i64(&list, i);
-
-		if (index >= limit || (index < 0 && !check->may_skip))
-			return pawl_fail(err,
-				check->of_state ? PAWL_CAPACITY : PAWL_INVALID_ARGUMENT,
-				"%s: %s[%" PRId64 "] is %" PRId64 ", outside 0 to %" PRId64,
-				check->op, name, i, index, limit - 1);
-	}
-	return PAWL_OK;
+		return check_start(check, program, symbols[check->sym], symbols, err);
+	if (type->rank == 0)
+		return check_start(check, program, pawl_integer_at(check->access.dtype, at),
+			symbols, err);
+	if (type->rank == 1 && pawl_dim_equal(type->dim[0], pawl_dim_const(1)) &&
+		check->access.layout == PAWL_LAYOUT_ROWS)
+		return check_element(check, program, 0, pawl_integer_at(check->access.dtype, at),
+			extent_of(check->limit, symbols), err);
+	return check_list(check, program, at, symbols, err);
 }

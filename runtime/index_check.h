@@ -8,19 +8,20 @@
 #include "ir/status.h"
 #include "passes/step.h"
 
+/* What each run reads comes first, as runs leave nothing of it in the caches. */
 struct pawl_index_check {
-	const char *op; /* of the nodes that use it, or of their step; the program's */
-	int32_t slot;   /* that holds the index or indices, -1: symbol `sym` */
 	int64_t at;     /* byte offset in the slot */
+	int32_t slot;   /* that holds the index or indices, -1: symbol `sym` */
 	int32_t sym;
-	/* How the indices lie in the slot: a number, or a list, through whatever views there are. */
-	struct pawl_type type;
-	struct pawl_access access;
 	bool may_skip; /* a negative index of a list is allowed (nothing is written) */
 	bool wraps;    /* start modulo a ring: only its sign is checked */
 	bool of_state; /* beyond the limit is PAWL_CAPACITY, else PAWL_INVALID_ARGUMENT */
-	struct pawl_dim extent; /* of what goes from a start on; a list's are 1 each */
 	struct pawl_dim limit;  /* symbolic: the rows of a table that the program computes */
+	struct pawl_dim extent; /* of what goes from a start on; a list's are 1 each */
+	/* How the indices lie in the slot: a number, or a list, through whatever views there are. */
+	struct pawl_type type;
+	struct pawl_access access;
+	const char *op; /* of the nodes that use it, or of their step; the program's */
 };
 
 /*
