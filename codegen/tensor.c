@@ -1,6 +1,7 @@
 #include "codegen/tensor.h"
 
 #include "ir/decode.h"
+#include "ir/each_token.h"
 #include "ir/quantize.h"
 #include "ir/woven_block.h"
 
@@ -310,7 +311,7 @@ pawl_tensor_store_f64(
 	}
 }
 
-int64_t
+PAWL_EACH_TOKEN int64_t
 pawl_integer_at(enum pawl_dtype dtype, const char *at)
 {
 	int64_t wide = 0;

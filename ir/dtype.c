@@ -1,5 +1,7 @@
 #include "ir/dtype.h"
 
+#include "ir/each_token.h"
+
 #include <string.h>
 
 static const struct pawl_dtype_info infos[PAWL_N_DTYPES] = {
@@ -11,7 +13,7 @@ static const struct pawl_dtype_info infos[PAWL_N_DTYPES] = {
 _Static_assert(sizeof(struct pawl_block_a16) == 72, "the a16 row of dtypes.def");
 _Static_assert(sizeof(struct pawl_block_a8) == 40, "the a8 row of dtypes.def");
 
-const struct pawl_dtype_info *
+PAWL_EACH_TOKEN const struct pawl_dtype_info *
 pawl_dtype_info(enum pawl_dtype dtype)
 {
 	return &infos[dtype];

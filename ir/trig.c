@@ -1,5 +1,7 @@
 #include "ir/trig.h"
 
+#include "ir/each_token.h"
+
 #include <math.h>
 #include <string.h>
 #ifdef __x86_64__
@@ -141,7 +143,7 @@ rope_row(int64_t position, const double *frequency, int64_t n, float *c, float *
 #define WIDE __attribute__((target("avx2,fma")))
 
 /* Per lane what pawl_sincos does, step by step: the same bits.  Angles are at most PAWL_TRIG_MOST. */
-WIDE static void
+PAWL_EACH_TOKEN WIDE static void
 sincos_of_four(__m256d angle, __m128 *sine, __m128 *cosine)
 {
 	const __m256d one = _mm256_set1_pd(1.0), two = _mm256_set1_pd(2.0);
@@ -171,7 +173,7 @@ sincos_of_four(__m256d angle, __m128 *sine, __m128 *cosine)
 }
 
 /* A token of Gemma 3 has 256 angles: 2.3 us one by one, cold. */
-WIDE static void
+PAWL_EACH_TOKEN WIDE static void
 rope_row_wide(int64_t position, const double *frequency, int64_t n, float *c, float *s)
 {
 	const __m256d most = _mm256_set1_pd(PAWL_TRIG_MOST), sign = _mm256_set1_pd(-0.0);
@@ -194,7 +196,7 @@ rope_row_wide(int64_t position, const double *frequency, int64_t n, float *c, fl
 }
 #endif
 
-void
+PAWL_EACH_TOKEN void
 pawl_rope_row(int64_t position, const double *frequency, int64_t n, float *c, float *s)
 {
 #ifdef __x86_64__

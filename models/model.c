@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/each_token.h"
 #include "ir/trig.h"
 #include "models/fingerprint.h"
 #include "models/model_config.h"
@@ -65,7 +66,7 @@ build_graph(void *ctx, const struct pawl_graph_request *request, struct pawl_gra
 }
 
 /* One value for each pair, spread to both of its elements. */
-static void
+PAWL_EACH_TOKEN static void
 fill_rope(const struct pawl_model *model, const double *frequencies, int64_t position,
 	int64_t width, float *cos, float *sin)
 {
@@ -83,7 +84,7 @@ fill_rope(const struct pawl_model *model, const double *frequencies, int64_t pos
 	}
 }
 
-static void
+PAWL_EACH_TOKEN static void
 rope(void *ctx, int64_t position, int64_t width, float *cos, float *sin)
 {
 	const struct pawl_model *model = ctx;
@@ -91,7 +92,7 @@ rope(void *ctx, int64_t position, int64_t width, float *cos, float *sin)
 	fill_rope(model, model->frequencies, position, width, cos, sin);
 }
 
-static void
+PAWL_EACH_TOKEN static void
 window_rope(void *ctx, int64_t position, int64_t width, float *cos, float *sin)
 {
 	const struct pawl_model *model = ctx;

@@ -1,6 +1,7 @@
 #include "runtime/bindings.h"
 
 #include "ir/debug.h"
+#include "ir/each_token.h"
 #include "runtime/clock.h"
 #include "runtime/memory.h"
 #include "runtime/offers.h"
@@ -342,7 +343,7 @@ pawl_bindings_storage(const struct pawl_bindings *b, int32_t slot)
 	return b->storages[slot];
 }
 
-void
+PAWL_EACH_TOKEN void
 pawl_bindings_offer(struct pawl_bindings *b, int32_t slot, const void *bytes)
 {
 	pawl_offers_find(&b->offers, slot)->bytes = bytes;
@@ -361,7 +362,7 @@ pawl_bindings_set_stop(struct pawl_bindings *b, bool (*is_stopped)(void *arg), v
 	b->stop_arg = arg;
 }
 
-static enum pawl_status
+PAWL_EACH_TOKEN static enum pawl_status
 check_bound(struct pawl_bindings *b, struct pawl_error *err)
 {
 	const struct pawl_program *program = b->plan->program;
@@ -387,7 +388,7 @@ check_bound(struct pawl_bindings *b, struct pawl_error *err)
 }
 
 /* What a step writes to a cache must not change what others read. */
-static enum pawl_status
+PAWL_EACH_TOKEN static enum pawl_status
 check_apart(struct pawl_bindings *b, struct pawl_error *err)
 {
 	const struct pawl_program *program = b->plan->program;
@@ -411,7 +412,7 @@ check_apart(struct pawl_bindings *b, struct pawl_error *err)
 }
 
 /* What the next run reads of a slot. */
-static const void *
+PAWL_EACH_TOKEN static const void *
 content(const struct pawl_bindings *b, int32_t slot)
 {
 	const struct pawl_offer *offer = pawl_offers_find(&b->offers, slot);
@@ -421,7 +422,7 @@ content(const struct pawl_bindings *b, int32_t slot)
 	return offer->bytes ? offer->bytes : offer->to;
 }
 
-static enum pawl_status
+PAWL_EACH_TOKEN static enum pawl_status
 check_run(struct pawl_bindings *b, const struct pawl_symenv *env, struct pawl_error *err)
 {
 	const struct pawl_plan *plan = b->plan;
@@ -467,7 +468,7 @@ poison(struct pawl_bindings *b, struct pawl_error *err)
 	return PAWL_OK;
 }
 
-enum pawl_status
+PAWL_EACH_TOKEN enum pawl_status
 pawl_bindings_run(struct pawl_bindings *b, const struct pawl_symenv *env,
 	struct pawl_counters *counters, struct pawl_error *err)
 {
@@ -501,7 +502,7 @@ pawl_bindings_run(struct pawl_bindings *b, const struct pawl_symenv *env,
 	return status;
 }
 
-const void *
+PAWL_EACH_TOKEN const void *
 pawl_bindings_output(const struct pawl_bindings *b, int32_t i, struct pawl_type *type)
 {
 	const struct pawl_program *program = b->plan->program;

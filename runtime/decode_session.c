@@ -1,5 +1,6 @@
 #include "runtime/decode_session.h"
 
+#include "ir/each_token.h"
 #include "runtime/memory.h"
 
 #include <inttypes.h>
@@ -361,7 +362,7 @@ pawl_decode_session_alloc_id(const struct pawl_decode_session *s)
 	return s->kv.alloc_id;
 }
 
-struct pawl_verdict
+PAWL_EACH_TOKEN struct pawl_verdict
 pawl_decode_session_validity(const struct pawl_decode_session *s, const struct pawl_plan_key *asked,
 	struct pawl_kv_alloc_id alloc_id)
 {
@@ -375,7 +376,7 @@ pawl_decode_session_rebind(struct pawl_decode_session *s,
 	return pawl_kv_rebind(s->bindings, &s->kv, source, refusal);
 }
 
-enum pawl_status
+PAWL_EACH_TOKEN enum pawl_status
 pawl_decode_session_realize(struct pawl_decode_session *s, const struct pawl_token_data *data,
 	const struct pawl_symenv *env, struct pawl_counters *counters, struct pawl_error *err)
 {
@@ -403,7 +404,7 @@ pawl_decode_session_realize(struct pawl_decode_session *s, const struct pawl_tok
 	return pawl_bindings_run(s->bindings, env, counters, err);
 }
 
-const void *
+PAWL_EACH_TOKEN const void *
 pawl_decode_session_output(const struct pawl_decode_session *s, int32_t i, struct pawl_type *type)
 {
 	return pawl_bindings_output(s->bindings, i, type);
@@ -447,7 +448,7 @@ pawl_decode_session_mask_type(const struct pawl_decode_session *s)
 	return s->data[MASK] < 0 ? NULL : &s->plan->types[s->data[MASK]];
 }
 
-void
+PAWL_EACH_TOKEN void
 pawl_decode_session_refresh(struct pawl_decode_session **session, const struct pawl_plan_key *asked,
 	const struct pawl_kv_rebind_source *source, struct pawl_invalidate on_invalidate,
 	struct pawl_counters *counters, struct pawl_disposition *out)

@@ -1,5 +1,6 @@
 #include "runtime/decoder.h"
 
+#include "ir/each_token.h"
 #include "runtime/memory.h"
 #include "runtime/option_check.h"
 #include "runtime/session_set.h"
@@ -128,7 +129,7 @@ end_runs(struct pawl_decoder *d, struct start *start, enum pawl_status status)
 }
 
 /* Runs n <= seq tokens and advances the cache by n.  start: of a call of several runs, or NULL. */
-static enum pawl_status
+PAWL_EACH_TOKEN static enum pawl_status
 forward(struct pawl_decoder *d, struct start *start, const uint32_t *tokens, int64_t n, int64_t seq,
 	enum pawl_logits logits, const float **rows, struct pawl_error *err)
 {
@@ -205,7 +206,7 @@ pawl_decoder_prefill(struct pawl_decoder *d, const uint32_t *tokens, int64_t n,
 	return status;
 }
 
-enum pawl_status
+PAWL_EACH_TOKEN enum pawl_status
 pawl_decoder_step(
 	struct pawl_decoder *d, uint32_t token, const float **logits, struct pawl_error *err)
 {

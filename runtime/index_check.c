@@ -2,6 +2,7 @@
 
 #include "codegen/ref_attend.h"
 #include "codegen/tensor.h"
+#include "ir/each_token.h"
 #include "passes/cost.h"
 #include "runtime/memory.h"
 
@@ -222,7 +223,7 @@ pawl_index_checks(const struct pawl_program *program, struct pawl_index_check **
 	return status;
 }
 
-static int64_t
+PAWL_EACH_TOKEN static int64_t
 extent_of(struct pawl_dim dim, const int64_t *symbols)
 {
 	return dim.factor ? dim.base + dim.factor * symbols[dim.sym] : dim.base;
@@ -239,7 +240,7 @@ index_name(const struct pawl_index_check *check, const struct pawl_program *prog
 	return *slot->name ? slot->name : pawl_slot_role_name(slot->role);
 }
 
-static enum pawl_status
+PAWL_EACH_TOKEN static enum pawl_status
 check_start(const struct pawl_index_check *check, const struct pawl_program *program, int64_t start,
 	const int64_t *symbols, struct pawl_error *err)
 {
@@ -258,7 +259,7 @@ check_start(const struct pawl_index_check *check, const struct pawl_program *pro
 	return PAWL_OK;
 }
 
-static enum pawl_status
+PAWL_EACH_TOKEN static enum pawl_status
 check_element(const struct pawl_index_check *check, const struct pawl_program *program, int64_t i,
 	int64_t index, int64_t limit, struct pawl_error *err)
 {
@@ -293,7 +294,7 @@ check_list(const struct pawl_index_check *check, const struct pawl_program *prog
 	return status;
 }
 
-enum pawl_status
+PAWL_EACH_TOKEN enum pawl_status
 pawl_index_check_run(const struct pawl_index_check *check, const struct pawl_program *program,
 	const void *bytes, const int64_t *symbols, struct pawl_error *err)
 {

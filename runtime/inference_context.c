@@ -1,5 +1,6 @@
 #include "runtime/inference_context.h"
 
+#include "ir/each_token.h"
 #include "runtime/decode_session.h"
 #include "runtime/memory.h"
 
@@ -66,7 +67,7 @@ pawl_inference_context_free(struct pawl_inference_context *context)
 	pawl_memory_free(context);
 }
 
-struct pawl_device *
+PAWL_EACH_TOKEN struct pawl_device *
 pawl_inference_context_device(const struct pawl_inference_context *context)
 {
 	return context->device;
@@ -90,7 +91,7 @@ pawl_inference_context_hooks(const struct pawl_inference_context *context)
 	return &context->hooks;
 }
 
-struct pawl_counters *
+PAWL_EACH_TOKEN struct pawl_counters *
 pawl_inference_context_counters(struct pawl_inference_context *context)
 {
 	return &context->counters;

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "ir/each_token.h"
 #include "runtime/kv_cache_parts.h"
 #include "runtime/memory.h"
 #include "runtime/option_check.h"
@@ -192,13 +193,13 @@ pawl_kv_cache_free(struct pawl_kv_cache *cache)
 	pawl_memory_free(cache);
 }
 
-const struct pawl_kv_shape *
+PAWL_EACH_TOKEN const struct pawl_kv_shape *
 pawl_kv_cache_shape(const struct pawl_kv_cache *cache)
 {
 	return &cache->shape;
 }
 
-int64_t
+PAWL_EACH_TOKEN int64_t
 pawl_kv_cache_len(const struct pawl_kv_cache *cache)
 {
 	return cache->store.len;
@@ -344,7 +345,7 @@ pawl_kv_cache_is_shared(const struct pawl_kv_cache *cache)
 	return pawl_kv_store_is_shared(&cache->store);
 }
 
-enum pawl_status
+PAWL_EACH_TOKEN enum pawl_status
 pawl_kv_cache_own(struct pawl_kv_cache *cache, struct pawl_error *err)
 {
 	const struct pawl_kv_form form = pawl_kv_shape_form(&cache->shape);
@@ -390,7 +391,7 @@ pawl_kv_cache_most_rows(const struct pawl_kv_cache *cache)
 	return rings->positions ? rings->positions - rings->window + 1 : INT64_MAX;
 }
 
-enum pawl_status
+PAWL_EACH_TOKEN enum pawl_status
 pawl_kv_cache_check_rows(
 	const struct pawl_kv_cache *cache, int64_t rows, struct pawl_error *err)
 {
@@ -406,26 +407,26 @@ pawl_kv_cache_check_rows(
 	return PAWL_OK;
 }
 
-void
+PAWL_EACH_TOKEN void
 pawl_kv_cache_note_write(struct pawl_kv_cache *cache, int64_t rows)
 {
 	if (cache->written < cache->store.len + rows)
 		cache->written = cache->store.len + rows;
 }
 
-enum pawl_status
+PAWL_EACH_TOKEN enum pawl_status
 pawl_kv_cache_check_room(const struct pawl_kv_cache *cache, int64_t n, struct pawl_error *err)
 {
 	return pawl_kv_store_check_room(&cache->store, cache->shape.max_seq_len, n, err);
 }
 
-void
+PAWL_EACH_TOKEN void
 pawl_kv_cache_advance(struct pawl_kv_cache *cache, int64_t n)
 {
 	pawl_kv_store_set_len(&cache->store, cache->store.len + n);
 }
 
-struct pawl_kv_rebind_source
+PAWL_EACH_TOKEN struct pawl_kv_rebind_source
 pawl_kv_cache_source(struct pawl_kv_cache *cache)
 {
 	return pawl_kv_store_source(&cache->store);

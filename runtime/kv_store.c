@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "ir/each_token.h"
 #include "runtime/kv_alloc.h"
 #include "runtime/kv_layout.h"
 #include "runtime/memory.h"
@@ -119,7 +120,7 @@ pawl_kv_store_bump(struct pawl_kv_store *store, int32_t layer, int32_t which)
 		tensor->version++;
 }
 
-void
+PAWL_EACH_TOKEN void
 pawl_kv_store_set_len(struct pawl_kv_store *store, int64_t len)
 {
 	store->len = len;
@@ -278,14 +279,14 @@ pawl_kv_store_fork(struct pawl_kv_store *store, const struct pawl_kv_form *form,
 	return PAWL_OK;
 }
 
-bool
+PAWL_EACH_TOKEN bool
 pawl_kv_store_is_shared(const struct pawl_kv_store *store)
 {
 	return store->sharing &&
 	       atomic_load_explicit(&store->sharing->n_caches, memory_order_acquire) > 1;
 }
 
-enum pawl_status
+PAWL_EACH_TOKEN enum pawl_status
 pawl_kv_store_own(
 	struct pawl_kv_store *store, const struct pawl_kv_form *form, struct pawl_error *err)
 {
@@ -295,7 +296,7 @@ pawl_kv_store_own(
 	return PAWL_OK;
 }
 
-enum pawl_status
+PAWL_EACH_TOKEN enum pawl_status
 pawl_kv_store_check_room(
 	const struct pawl_kv_store *store, int64_t capacity, int64_t n, struct pawl_error *err)
 {
@@ -307,7 +308,7 @@ pawl_kv_store_check_room(
 	return PAWL_OK;
 }
 
-static struct pawl_kv_alloc_id
+PAWL_EACH_TOKEN static struct pawl_kv_alloc_id
 source_alloc_id(void *ctx)
 {
 	return ((const struct pawl_kv_store *)ctx)->alloc_id;
@@ -340,7 +341,7 @@ source_is_disjoint(void *ctx)
 	return source_location(ctx).space != PAWL_MEMORY_UNKNOWN;
 }
 
-struct pawl_kv_rebind_source
+PAWL_EACH_TOKEN struct pawl_kv_rebind_source
 pawl_kv_store_source(struct pawl_kv_store *store)
 {
 	return (struct pawl_kv_rebind_source){store, source_alloc_id, source_location, source_slot,

@@ -1,8 +1,10 @@
 #include "runtime/offers.h"
 
+#include "ir/each_token.h"
+
 #include <string.h>
 
-uint64_t
+PAWL_EACH_TOKEN uint64_t
 pawl_offers_take(struct pawl_offers *offers, bool is_refused)
 {
 	uint64_t n_bytes = 0;

@@ -1,5 +1,6 @@
 #include "runtime/session_set.h"
 
+#include "ir/each_token.h"
 #include "runtime/clock.h"
 #include "runtime/cpu_count.h"
 #include "runtime/memory.h"
@@ -100,7 +101,7 @@ counters_of(struct pawl_session_set *set)
 }
 
 /* What a step of that kind needs now; the cache's side is asked anew each time. */
-static struct pawl_plan_key
+PAWL_EACH_TOKEN static struct pawl_plan_key
 asked_key(const struct pawl_session_set *set, const struct pawl_kv_cache *cache,
 	struct pawl_step_kind kind)
 {
@@ -129,7 +130,7 @@ asked_key(const struct pawl_session_set *set, const struct pawl_kv_cache *cache,
 }
 
 /* A plan bakes the model's windows, on which depends how far back a cache of rings may go. */
-static enum pawl_status
+PAWL_EACH_TOKEN static enum pawl_status
 check_rings(const struct pawl_model_source *source, const struct pawl_kv_rings *rings,
 	struct pawl_error *err)
 {
@@ -157,7 +158,7 @@ is_same_kind(struct pawl_step_kind a, struct pawl_step_kind b)
 }
 
 /* The entry for that kind of step; the least recently used one makes room. */
-static struct pawl_held_session *
+PAWL_EACH_TOKEN static struct pawl_held_session *
 find_held(struct pawl_session_set *set, struct pawl_step_kind kind)
 {
 	struct pawl_held_session *oldest = &set->held[0];
@@ -295,7 +296,7 @@ build_session(struct pawl_session_set *set, struct pawl_kv_cache *cache,
 	return status;
 }
 
-enum pawl_status
+PAWL_EACH_TOKEN enum pawl_status
 pawl_session_set_ready(struct pawl_session_set *set, struct pawl_kv_cache *cache,
 	struct pawl_step_kind kind, struct pawl_held_session **out, struct pawl_error *err)
 {

@@ -1,5 +1,7 @@
 #include "runtime/shape_key.h"
 
+#include "ir/each_token.h"
+
 #include <string.h>
 
 void
@@ -20,7 +22,7 @@ pawl_shape_key_string(struct pawl_shape_key *key, const char *text)
 	pawl_shape_key_u64(key, n);
 }
 
-void
+PAWL_EACH_TOKEN void
 pawl_shape_key_u64(struct pawl_shape_key *key, uint64_t value)
 {
 	unsigned char bytes[8];

@@ -1,5 +1,6 @@
 #include "runtime/symenv.h"
 
+#include "ir/each_token.h"
 #include "runtime/memory.h"
 
 #include <inttypes.h>
@@ -27,7 +28,7 @@ pawl_symenv_release(struct pawl_symenv *env)
 	*env = (struct pawl_symenv){0};
 }
 
-void
+PAWL_EACH_TOKEN void
 pawl_symenv_clear(struct pawl_symenv *env)
 {
 	for (int32_t i = 0; i < env->n; i++) {
@@ -36,7 +37,7 @@ pawl_symenv_clear(struct pawl_symenv *env)
 	}
 }
 
-enum pawl_status
+PAWL_EACH_TOKEN enum pawl_status
 pawl_symenv_bind(struct pawl_symenv *env, int32_t symbol, int64_t value, struct pawl_error *err)
 {
 	const struct pawl_program_symbol *s;
@@ -85,7 +86,7 @@ pawl_symenv_get(const struct pawl_symenv *env, int32_t symbol, int64_t *out, str
 	return PAWL_OK;
 }
 
-enum pawl_status
+PAWL_EACH_TOKEN enum pawl_status
 pawl_symenv_check_bound(const struct pawl_symenv *env, struct pawl_error *err)
 {
 	for (int32_t i = 0; i < env->n; i++)

@@ -1,11 +1,12 @@
 #include "runtime/token_data.h"
 
+#include "ir/each_token.h"
 #include "runtime/memory.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-enum pawl_status
+PAWL_EACH_TOKEN enum pawl_status
 pawl_check_tokens(const struct pawl_model_source *source, const uint32_t *tokens, int64_t n,
 	struct pawl_error *err)
 {
@@ -98,7 +99,7 @@ fill_mask(struct pawl_token_buffers *b, int64_t position)
 		}
 }
 
-static void
+PAWL_EACH_TOKEN static void
 fill_rope(struct pawl_token_buffers *b, const struct pawl_model_source *source, int64_t row,
 	int64_t position)
 {
@@ -114,7 +115,7 @@ fill_rope(struct pawl_token_buffers *b, const struct pawl_model_source *source, 
 			source->ctx, position, width, rope->window_cos + at, rope->window_sin + at);
 }
 
-enum pawl_status
+PAWL_EACH_TOKEN enum pawl_status
 pawl_token_buffers_fill(struct pawl_token_buffers *b, const struct pawl_model_source *source,
 	const uint32_t *tokens, int64_t n, int64_t position, struct pawl_token_data *data,
 	struct pawl_error *err)

@@ -1,5 +1,7 @@
 #include "runtime/validity.h"
 
+#include "ir/each_token.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -15,7 +17,7 @@ static const struct field {
 	[PAWL_KEY_NONE] = {"none", KIND_INT},
 };
 
-uint64_t
+PAWL_EACH_TOKEN uint64_t
 pawl_plan_key_value(const struct pawl_plan_key *key, enum pawl_key_field field)
 {
 	switch (field) {
@@ -30,7 +32,7 @@ pawl_plan_key_value(const struct pawl_plan_key *key, enum pawl_key_field field)
 	return 0;
 }
 
-struct pawl_verdict
+PAWL_EACH_TOKEN struct pawl_verdict
 pawl_plan_validity(const struct pawl_plan_key *held, struct pawl_kv_alloc_id held_alloc,
 	const struct pawl_plan_key *asked, struct pawl_kv_alloc_id asked_alloc)
 {
