@@ -7,6 +7,7 @@
 
 #include "ir/text_graph.h"
 #include "plugins/host_geometry.h"
+#include "plugins/host_struct.h"
 #include "runtime/bindings.h"
 #include "runtime/lent_team.h"
 #include "runtime/pool.h"
@@ -108,13 +109,6 @@ void pawl_host_retain(void *handle);
  */
 bool pawl_host_drop(void *handle, enum pawl_host_kind kind);
 void pawl_host_object_free(void *handle);
-
-/*
- * Structs that cross the border start with their size; `first` is that of version 1.  False when
- * the size is below it, no multiple of 8, or absurd.
- */
-bool pawl_host_read(void *known, size_t n_known, size_t first, const void *given);
-bool pawl_host_write(void *given, size_t first, const void *known, size_t n_known);
 
 /*
  * The calling thread takes memory from the services of the context until it leaves with what enter

@@ -1,10 +1,6 @@
 #include <stdlib.h>
-#include <string.h>
 
 #include "plugins/host_api.h"
-
-/* Sizes of structs, and how far above those known here a newer host's may be. */
-enum { UNIT = 8, MOST_BYTES = 1 << 16 };
 
 bool
 pawl_host_is(const void *handle, enum pawl_host_kind kind)
@@ -59,39 +55,6 @@ pawl_host_object_free(void *handle)
 	free(object);
 	if (!is_context)
 		pawl_host_context_release(context);
-}
-
-static bool
-is_size(size_t n, size_t first)
-{
-	return n >= first && n % UNIT == 0 && n <= MOST_BYTES;
-}
-
-bool
-pawl_host_read(void *known, size_t n_known, size_t first, const void *given)
-{
-	size_t n;
-
-	memcpy(&n, given, sizeof(n));
-	if (!is_size(n, first))
-		return false;
-	memset(known, 0, n_known);
-	memcpy(known, given, n < n_known ? n : n_known);
-	return true;
-}
-
-bool
-pawl_host_write(void *given, size_t first, const void *known, size_t n_known)
-{
-	size_t n;
-
-	memcpy(&n, given, sizeof(n));
-	if (!is_size(n, first))
-		return false;
-	memset(given, 0, n);
-	memcpy(given, known, n < n_known ? n : n_known);
-	memcpy(given, &n, sizeof(n));
-	return true;
 }
 
 const struct pawl_block_source *

@@ -68,7 +68,7 @@ for host in $hosts; do
   check "$host says so in a line" test "$(wc -l <"$dir/err")" = 1
   check "$host names the module" grep -q 'no target_nowhere.so' "$dir/err"
 done
-plugin=$top_builddir/tests/.libs/plugin_older.so
+plugin=$top_builddir/tests/.libs/plugin_other.so
 test -f "$plugin" || exit 99
 for older in version table; do
   for host in $hosts; do
@@ -76,6 +76,11 @@ for older in version table; do
     check "$host beside an older $older" test $? = 1
     check "$host says that the $older is older" grep -q 'is too old for this program' "$dir/err"
   done
+done
+for host in $hosts; do
+  PAWL_TEST_PLUGIN=newer $host ref >"$dir/out" 2>&1
+  head -n 2 "$dir/out" >"$dir/tokens"
+  check "$host beside a newer table" cmp "$dir/wanted" "$dir/tokens"
 done
 plugin=$top_builddir/plugins/.libs/pawl_plugin.so
 host_c ref "$dir/plan.json" >/dev/null

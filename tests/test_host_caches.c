@@ -10,7 +10,6 @@
 #include "tests/decoding.h"
 #include "tests/host_fixture.h"
 #include "tests/latent_runner.h"
-#include "tests/skip.h"
 #include "tests/suites.h"
 
 enum { N_VOCAB = 40 };
@@ -313,75 +312,6 @@ START_TEST(other_state_makes_no_cache)
 }
 END_TEST
 
-static void *
-never_asked(void *user, const char *name, size_t n_bytes)
-{
-	(void)user;
-	ck_abort_msg("%zu bytes for %s", n_bytes, name);
-	return NULL;
-}
-
-/* On a GPU (a mock): memory of the host is declined, and state is not shown where it does not lie. */
-START_TEST(a_target_with_memory_of_its_own_keeps_state_there)
-{
-	static const char text[] =
-		"pawl 1\ngraph @g stage values {\n" KV("cache.k.0", "f32[1, 1, 16, 4]")
-			KV("cache.v.0", "f32[1, 1, 16, 4]")
-				"%x1 = const {role = data} : f32[1, 1, 1, 4]\n"
-				"%x2 = const {role = data} : f32[1, 1, 1, 4]\n"
-				"%y = neg %x1 : f32[1, 1, 1, 4]\n"
-		WRITE("1", "cache.k.0", "f32[1, 1, 16, 4]", "[0, 0, 0, 0]")
-		WRITE("2", "cache.v.0", "f32[1, 1, 16, 4]", "[0, 0, 3, 0]") "output %y\n}\n";
-	static _Alignas(64) float memory[64];
-	const struct pawl_cache_options options = {
-		.struct_size = sizeof(options), .memory = never_asked};
-	const float x[4] = {1, 2, 3, 4};
-	struct pawl_host_context *gpu;
-	struct pawl_host_session *session;
-	struct pawl_host_cache *cache;
-	struct pawl_host_graph *graph;
-	struct pawl_host_plan *plan;
-	const void *out = NULL;
-	void *bytes = NULL;
-	size_t n = 0;
-
-#ifdef PAWL_SANITIZERS
-	pawl_skip("a_target_with_memory_of_its_own_keeps_state_there",
-		"sanitizers do not know the stacks that the mock's kernels run on");
-	return;
-#endif
-	setenv("PAWL_CUDA_DRIVER", PAWL_BUILD_DIR "/tests/.libs/mock_cuda.so", 1);
-	setenv("PAWL_NVRTC", PAWL_BUILD_DIR "/tests/.libs/mock_nvrtc.so", 1);
-	gpu = pawl_test_host_context("cuda", 1, NULL);
-	PAWL_HOST_OK(api->graph_from_text(gpu, text, strlen(text), &graph));
-	PAWL_HOST_OK(api->plan_compile(graph, &plan));
-	PAWL_HOST_OK(api->session_create(plan, NULL, &session));
-	pawl_test_host_refused(api->cache_create(plan, &options, &cache), PAWL_CODE_UNSUPPORTED,
-		"target cuda has memory of its own");
-	pawl_test_host_refused(
-		api->session_bind(session, api->plan_find(plan, PAWL_BINDING_KV, "cache.k.0"),
-			memory, sizeof(memory)),
-		PAWL_CODE_UNSUPPORTED, "target cuda has memory of its own");
-	PAWL_HOST_OK(api->cache_create(plan, NULL, &cache));
-	PAWL_HOST_OK(api->session_use_cache(session, cache, NULL));
-	pawl_test_host_refused(api->cache_memory(cache, "cache.k.0", &bytes, &n),
-		PAWL_CODE_UNSUPPORTED, "not in host memory");
-	for (int i = 1; i <= 2; i++)
-		PAWL_HOST_OK(api->session_set(session,
-			api->plan_find(plan, PAWL_BINDING_DATA, i == 1 ? "x1" : "x2"), x, 16));
-	PAWL_HOST_OK(api->session_run(session, 1));
-	pawl_test_host_refused(api->session_output(session, 0, &out, &n), PAWL_CODE_UNSUPPORTED,
-		"memory of the target");
-	PAWL_HOST_OK(api->session_output(session, 2, &out, &n));
-	ck_assert_float_eq(((const float *)out)[3], -4);
-	api->session_release(session);
-	api->cache_release(cache);
-	api->plan_release(plan);
-	api->graph_release(graph);
-	api->context_release(gpu);
-}
-END_TEST
-
 Suite *
 pawl_host_caches_suite(void)
 {
@@ -394,7 +324,6 @@ pawl_host_caches_suite(void)
 	tcase_add_test(tcase, pools_of_blocks_are_the_hosts_to_share_out);
 	tcase_add_test(tcase, batches_run_over_a_cache_each);
 	tcase_add_test(tcase, other_state_makes_no_cache);
-	tcase_add_test(tcase, a_target_with_memory_of_its_own_keeps_state_there);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

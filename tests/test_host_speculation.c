@@ -1,5 +1,6 @@
 /*
- * Guesses through the ABI: whoever guesses, and whatever, logits are those of one token after another.
+ * Guesses through the ABI: whoever guesses, and whatever, logits are those of one token after
+ * another.
  */
 #include <stdlib.h>
 #include <string.h>
