@@ -34,6 +34,7 @@ struct row {
 	double prompt_tps, decode_tps;       /* medians; 0: not measured */
 	double prompt_spread, decode_spread; /* (largest - smallest) / median */
 	double host_us;                      /* of a decoded token, outside of compiled code */
+	double uploads, launches;            /* of one, to and on a device; a captured run is one */
 	int64_t kv_bytes;                    /* that a decoded token attends to, in the mean */
 	struct pawl_decoder_stats stats;
 };
@@ -100,23 +101,33 @@ time_prompt(struct bench *b, int64_t depth, double *out, struct pawl_error *err)
 	return status;
 }
 
-/* The same of single tokens, and the microseconds of one outside of compiled code. */
+/*
+ * The same of single tokens, and the microseconds of one outside of compiled code; what they did on
+ * a device is left in the row.
+ */
 static enum pawl_status
-time_decode(struct bench *b, int64_t depth, int64_t n, double *out, double *host_us,
+time_decode(struct bench *b, struct row *row, int64_t n, double *out, double *host_us,
 	struct pawl_error *err)
 {
 	int64_t n_vocab = pawl_decoder_n_vocab(b->engine.decoder), ns;
+	struct pawl_target_counters from, to;
 	struct pawl_decoder_stats before, after;
 	enum pawl_status status = PAWL_OK;
 	const float *logits;
 
-	pawl_decoder_truncate(b->engine.decoder, depth);
+	pawl_decoder_truncate(b->engine.decoder, row->depth);
 	pawl_decoder_stats(b->engine.decoder, &before);
+	pawl_device_counters(b->engine.device, &from);
 	ns = pawl_nanoseconds();
 	for (int64_t i = 0; i < n && !status; i++)
 		status = pawl_decoder_step(b->engine.decoder, token(i, n_vocab), &logits, err);
 	ns = pawl_nanoseconds() - ns;
 	pawl_decoder_stats(b->engine.decoder, &after);
+	pawl_device_counters(b->engine.device, &to);
+	row->uploads = (double)(to.uploads - from.uploads) / (double)n;
+	row->launches = (double)(to.launches - from.launches + to.graph_launches -
+				 from.graph_launches) /
+			(double)n;
 	*out = 1e9 * (double)n / (double)ns;
 	ns -= (int64_t)(after.counters.run_ns - before.counters.run_ns);
 	*host_us = 1e-3 * (double)ns / (double)n;
@@ -154,13 +165,13 @@ measure(struct bench *b, struct row *row, struct pawl_error *err)
 	if (!status && b->n_prompt)
 		status = time_prompt(b, row->depth, &warm, err);
 	if (!status && b->n_generate)
-		status = time_decode(b, row->depth, warm_steps, &warm, &host[0], err);
+		status = time_decode(b, row, warm_steps, &warm, &host[0], err);
 	for (int64_t i = 0; i < b->repeats && !status; i++) {
 		if (b->n_prompt)
 			status = time_prompt(b, row->depth, &prompt[i], err);
 		if (!status && b->n_generate)
 			status = time_decode(
-				b, row->depth, b->n_generate, &decode[i], &host[i], err);
+				b, row, b->n_generate, &decode[i], &host[i], err);
 	}
 	if (status)
 		return status;
@@ -208,6 +219,8 @@ add_row(const struct bench *b, struct pawl_json *json, cJSON *array, const struc
 	pawl_json_real(json, object, "decode_tps", row->decode_tps);
 	pawl_json_real(json, object, "decode_spread", row->decode_spread);
 	pawl_json_real(json, object, "host_us", row->host_us);
+	pawl_json_real(json, object, "uploads", row->uploads);
+	pawl_json_real(json, object, "launches", row->launches);
 	pawl_json_real(json, object, "weight_bytes", (double)row->stats.packed_bytes);
 	pawl_json_real(json, object, "kv_bytes", (double)row->kv_bytes);
 	pawl_json_real(json, object, "optimizes", (double)row->stats.counters.optimizes);
@@ -396,7 +409,8 @@ pawl_cmd_bench(int argc, char **argv)
 		"counted; +- is half of the range, - that of a single round.  host us is what a\n"
 		"decoded token costs outside of compiled code: checks, token data, binding.\n"
 		"weight_bytes and kv_bytes of JSON are what a decoded token reads: packed weights,\n"
-		"and keys and values in the mean of a round.",
+		"and keys and values in the mean of a round; uploads and launches are those of one on\n"
+		"a GPU, a captured run being one launch.",
 		options, sizeof(options) / sizeof(options[0]), 1, 1};
 	struct pawl_args args;
 	struct pawl_error err = {0};
