@@ -1,0 +1,112 @@
+# tools/device-check.sh from end to end on the mock of a driver, and where there is none; the parts of
+# bench/ that it runs.
+. "$top_srcdir/tests/cli-lib.sh"
+
+PYTHONDONTWRITEBYTECODE=1
+PAWL_CUDA_DRIVER=$dir/none.so
+PAWL_NVRTC=$top_builddir/tests/.libs/mock_nvrtc.so
+export PYTHONDONTWRITEBYTECODE PAWL_CUDA_DRIVER PAWL_NVRTC
+results=$dir/results
+tiny tiny.gguf q4_1
+
+# device_check WHAT STATUS ARGUMENT...
+device_check() {
+  what=$1 wanted=$2
+  shift 2
+  status=0
+  "$top_srcdir/tools/device-check.sh" --build "$top_builddir" --results "$results" --quick "$@" \
+    >"$dir/out" 2>"$dir/err" </dev/null || status=$?
+  check "$what: status $status" test $status = "$wanted"
+}
+
+device_check "no driver" 1 "$dir/tiny.gguf"
+check "no driver is one line" test "$(wc -l <"$dir/err")" = 1
+check "no driver is told" grep -q '^device-check.sh: copy_bandwidth: there is no CUDA driver: ' "$dir/err"
+check "no driver leaves nothing to mistake for results" test ! -e "$results/device.md"
+device_check "no such model" 2 "$dir/none.gguf"
+device_check "no such option" 2 --quickly
+
+PAWL_CUDA_DRIVER=$top_builddir/tests/.libs/mock_cuda.so
+device_check "the mock" 0 "$dir/tiny.gguf"
+check "the machine" grep -qE '^device .*, sm_[0-9]+, [0-9]+ multiprocessors, driver of CUDA 13.0$' "$results/machine.txt"
+check "the copy" grep -qE '^copy [0-9.]+ GB/s$' "$results/machine.txt"
+check "nothing failed" test ! -s "$results/failures.txt"
+check "three prompts and a session" test "$(wc -l <"$results/tiny.check.json")" = 4
+check "speed at two depths" python3 - "$results/tiny.bench.json" <<'PYTHON'
+import json, sys
+rows = json.load(open(sys.argv[1]))["rows"]
+assert [row["depth"] for row in rows] == [0, 8]
+assert all(row["target"] == "cuda" and row["decode_tps"] > 0 and row["prompt_tps"] > 0 for row in rows)
+assert all(row["uploads"] == 1 and row["launches"] == 1 for row in rows)
+PYTHON
+check "kernels compiled" grep -qE '^cold [0-9]+ steps, [1-9][0-9]* kernels compiled, 0 from disk: [0-9.]+ ms$' "$results/tiny.plan.txt"
+check "kernels kept" grep -qE '^warm [0-9]+ steps, 0 kernels compiled, [1-9][0-9]* from disk: [0-9.]+ ms$' "$results/tiny.plan.txt"
+check "its launches" grep -qE '^launches [0-9]+, 6 a layer$' "$results/tiny.plan.txt"
+check "a table of speed" grep -qE '^\| *tiny \| *0 \|( *[0-9.]+ \|){3} *[0-9]+ % \| *14 \| *1 \| *1 \| *[0-9.]+ \|$' "$results/device.md"
+check "a table of differences" grep -qE '^\| *tiny \| *cpu \| *11 \| *[0-9.e-]+ \| *0 \| *4 the same \|$' "$results/device.md"
+check "no work is left" test -z "$(ls -d "$results"/work.* 2>/dev/null)"
+
+# A model that cannot be opened: told, and the other one measured nevertheless.
+printf 'GGUF' >"$dir/broken.gguf"
+device_check "a broken model" 1 "$dir/broken.gguf" "$dir/tiny.gguf"
+check "which is told" grep -q '^broken: ' "$results/failures.txt"
+check "which is in the report" grep -q '^- broken: ' "$results/device.md"
+check "the other is measured" test -s "$results/tiny.bench.json"
+
+report() {
+  status=0
+  python3 "$top_srcdir/bench/device_report.py" "$@" >"$dir/out" 2>"$dir/err" || status=$?
+}
+python3 - "$dir" <<'PYTHON'
+import array, sys
+for name, row in (("right", [1, 4, -8, 2]), ("near", [1, 4.004, -8, 2]), ("far", [1, 4.1, -8, 2]),
+                  ("tie", [1, 4, -8, 3.999]), ("tied", [1, 3.999, -8, 4]),
+                  ("nan", [1, float("nan"), -8, 2])):
+    open(sys.argv[1] + "/" + name, "wb").write(array.array("f", row * 2).tobytes())
+PYTHON
+for pair in "near right 0" "far right 1" "nan right 1" "tied tie 0"; do
+  set -- $pair
+  report logits "$dir/$1" "$dir/$2" 2 ref
+  check "$1 beside $2: status $status" test $status = "$3"
+done
+check "another choice" grep -q '"other_choices": 2, "wrong_choices": 0' "$dir/out"
+report logits "$dir/near" "$dir/right" 3 ref
+check "no whole rows: status $status" test $status = 2
+report tables "$dir"
+check "no results: status $status" test $status = 2
+
+for words in "" "0" "x" "70000" "1 1"; do
+  status=0
+  "$top_builddir/bench/copy_bandwidth" $words >"$dir/out" 2>"$dir/err" || status=$?
+  check "copy_bandwidth '$words' is refused" test $status = 2
+done
+PAWL_CUDA_DRIVER=$top_builddir/tests/.libs/mock_nvrtc.so
+status=0
+"$top_builddir/bench/copy_bandwidth" 1 >"$dir/out" 2>"$dir/err" || status=$?
+check "copy_bandwidth without a driver: status $status" test $status = 1
+
+# Small ones of its shapes; their real vocabularies would be large files.
+for shape in smollm2 llama-1b; do
+  check "$shape is written" env PYTHONPATH="$top_srcdir/bench" python3 -c '
+import random_model, sys
+with open(sys.argv[1], "wb") as out:
+    random_model.write(out, {**random_model.SHAPES[sys.argv[2]], "vocabulary": 256}, 2)
+' "$dir/random.gguf" $shape
+  succeeds "$shape is a model" info "$dir/random.gguf"
+  check "$shape runs" grep -qx 'runs          yes' "$dir/out"
+  cp "$dir/out" "$dir/info.$shape"
+  succeeds "$shape is evaluated" eval "$dir/random.gguf" --tokens 1,2,3 --last --logits "$dir/logits"
+  check "$shape has finite logits" python3 -c '
+import array, sys
+logits = array.array("f", open(sys.argv[1], "rb").read())
+assert len(logits) == 256 and 0.1 < sum(x * x for x in logits) / 256 < 10
+' "$dir/logits"
+done
+check "one shape" grep -qE '^shape .* 2 layers of 576, 9 heads \(3 for keys\) of 64, feed-forward 1536$' "$dir/info.smollm2"
+check "the other" grep -qE '^shape .* 2 layers of 2048, 32 heads \(8 for keys\) of 64, feed-forward 8192$' "$dir/info.llama-1b"
+check "its type" grep -qE '^tensors +15 of bf16, ' "$dir/info.llama-1b"
+status=0
+python3 "$top_srcdir/bench/random_model.py" "$dir/random.gguf" gpt 2>"$dir/err" || status=$?
+check "no such shape: status $status" test $status = 2
+
+finish

@@ -1,0 +1,218 @@
+#!/bin/sh
+# device-check.sh [--build DIR] [--results DIR] [--quick] [MODEL...]: what target cuda does on this
+# machine's NVIDIA GPU, in at most eight minutes: its logits and tokens beside those of the CPU, its
+# speed beside a measured copy of memory, what its kernels take to compile.  Builds Pawl unless
+# DIR has a build.  Without models: SmolLM2 and Gemma 3 270M, as far as they are in the cache folder
+# or can be fetched, and files of random weights with the shapes of SmolLM2 (where that is missing)
+# and of Llama 3.2 1B in bf16 (2.5 GB in the folder of results while it runs).  --quick: short prompts
+# and one round, to try the script.
+#
+# Leaves in build/device, or the folder of --results: machine.txt, for each model NAME.check.json,
+# NAME.bench.json and NAME.plan.txt, failures.txt, and device.md, tables for docs/performance.md.
+# Every stage has a deadline; one that fails is told and the others go on.  The exit status is 1 then.
+set -eu
+. "$(dirname "$0")/setup-lib.sh"
+
+total=480
+build= results=$root/build/device quick=
+while [ $# -gt 0 ]; do
+  case $1 in
+  --help)
+    sed -n '2,/^set /s/^# \{0,1\}//p' "$0" | sed '$d'
+    exit
+    ;;
+  --quick) quick=yes ;;
+  --build | --results)
+    test $# -gt 1 || refuse "$1 DIR: the folder is missing"
+    test "$1" = --results || build=$2
+    test "$1" = --build || results=$2
+    shift
+    ;;
+  -*) refuse "'$1' is no option: device-check.sh --help explains" ;;
+  *) break ;;
+  esac
+  shift
+done
+for model_file; do
+  test -f "$model_file" || refuse "$model_file: there is none"
+done
+test -z "$build" || test -x "$build/tools/pawl" || refuse "$build: no build of Pawl"
+began=$(date +%s)
+mkdir -p "$results" || refuse "$results: it cannot be made"
+results=$(cd "$results" && pwd)
+work=$(mktemp -d "$results/work.XXXXXX") || refuse "$results: it cannot be written"
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+rm -f "$results"/*.check.json "$results"/*.bench.json "$results"/*.plan.txt "$results/device.md"
+: >"$results/failures.txt"
+n_passed=0 n_failed=0
+
+# failure WORDS: what a stage did not reach.
+failure() {
+  n_failed=$((n_failed + 1))
+  say "failed: $*"
+  echo "$*" >>"$results/failures.txt"
+}
+
+# stage WHAT SECONDS OUT COMMAND...: runs it, at most so long, its output into the file OUT.  $work/err
+# is what it says meanwhile.
+stage() {
+  what=$1 most=$2 out=$3
+  shift 3
+  left=$((total + began - $(date +%s)))
+  test "$most" -le $left || most=$left
+  if [ "$most" -lt 1 ]; then
+    failure "$what: no time is left"
+    return 1
+  fi
+  say "$what"
+  ended=0
+  timeout -k 5 "$most" "$@" >"$out" 2>"$work/err" </dev/null || ended=$?
+  case $ended in
+  0)
+    n_passed=$((n_passed + 1))
+    return 0
+    ;;
+  124 | 137) failure "$what: not ready after $most s" ;;
+  *) failure "$what: $(tail -n 1 "$work/err")" ;;
+  esac
+  return 1
+}
+
+# Runs a function of setup-lib.sh in a process of its own, which stage can end.
+library='. "$(dirname "$0")/setup-lib.sh"; "$@"'
+
+describe_machine() {
+  cat "$work/device"
+  echo "date $(date -u +%Y-%m-%d), commit $(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)"
+  echo "host $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) CPUs, $(uname -sr)"
+  "$pawl" --version
+  ! command -v nvidia-smi >/dev/null || nvidia-smi || :
+}
+
+# eval_logits TARGET OUT: those of $prompt, $options.
+eval_logits() {
+  stage "$name: logits of target $1, prompt $number" 60 "$work/out" "$pawl" eval "$file" \
+    --tokens "$prompt" --logits "$2" --target "$1" $options
+}
+
+# compare_logits NUMBER POSITIONS PROMPT [OPTION...]: how far from each other they are.
+compare_logits() {
+  number=$1 positions=$2 prompt=$3
+  shift 3
+  options=$*
+  eval_logits cuda "$work/cuda" || return 0
+  eval_logits "$reference" "$work/reference" || return 0
+  stage "$name: logits beside those of $reference, prompt $number" 30 "$work/compared" \
+    "$root/bench/device_report.py" logits "$work/cuda" "$work/reference" "$positions" \
+    "$reference" || :
+  test ! -s "$work/compared" || cat "$work/compared" >>"$results/$name.check.json"
+}
+
+# tokens N: as many ids, which every vocabulary has.
+tokens() {
+  awk -v n="$1" 'BEGIN { for (i = 0; i < n; i++) printf "%s%d", i ? "," : "", 3 + i * 7919 % 250 }'
+}
+
+# same_text: what a session says, token by token, when it always chooses the likeliest.
+same_text() {
+  set -- run "$file" --raw -p "Once upon a time there was" -n $n_session --temp 0 --ignore-end
+  stage "$name: a session on the GPU" 60 "$work/said" "$pawl" "$@" --target cuda || return 0
+  stage "$name: the same on target $reference" 60 "$work/wanted" "$pawl" "$@" \
+    --target "$reference" || return 0
+  stage "$name: the text of both" 10 "$work/out" cmp "$work/said" "$work/wanted" || return 0
+  echo "{\"session\": $n_session}" >>"$results/$name.check.json"
+}
+
+# compile: a plan without any kernel that is kept, and with all of them.
+compile() {
+  : >"$work/plan"
+  for state in cold warm; do
+    stage "$name: compiling, $state" 60 "$work/out" env PAWL_KERNEL_CACHE="$work/kernels.$name" \
+      PAWL_DEBUG=time "$pawl" plan "$file" --target cuda || return 0
+    sed -n "s/.*: plan [^:]*: \([0-9]* steps, .*\)/$state \1/p" "$work/err" >>"$work/plan"
+  done
+  grep '^launches' "$work/out" >>"$work/plan" || :
+  cp "$work/plan" "$results/$name.plan.txt"
+}
+
+# check_model NAME FILE HAS_TEXT
+check_model() {
+  name=$1 file=$2
+  compile
+  PAWL_KERNEL_CACHE=$work/kernels.$name
+  export PAWL_KERNEL_CACHE
+  reference=cpu
+  # The compiler of the CPU's kernels may be missing where the build was carried to.
+  timeout 60 "$pawl" eval "$file" --tokens 3 --logits "$work/reference" --target cpu \
+    >/dev/null 2>"$work/err" || reference=ref
+  test $reference = cpu || say "$name: compared with target ref: $(tail -n 1 "$work/err")"
+  compare_logits 1 $n_steps "$(tokens $n_steps)" --chunk 1
+  if [ $reference = cpu ]; then
+    compare_logits 2 8 "$(tokens $n_prompt)" --from $((n_prompt - 8))
+    compare_logits 3 1 "$(tokens $((4 * n_prompt)))" --last
+  fi
+  test "$3" = no || same_text
+  stage "$name: speed" 90 "$results/$name.bench.json" "$pawl" bench "$file" --target cuda --json \
+    $bench_options || rm -f "$results/$name.bench.json"
+}
+
+# random_model SHAPE: a stand-in, gone after its checks.
+random_model() {
+  if stage "random weights of the shape of $1" 60 "$work/out" \
+    "$root/bench/random_model.py" "$work/$1.gguf" "$1"; then
+    check_model "random-$1" "$work/$1.gguf" no
+  fi
+  rm -f "$work/$1.gguf"
+}
+
+# real_model NAME FILE: the file, once it is there.
+real_model() {
+  test -f "$2" || timeout -k 5 60 "$root/tools/fetch-model.sh" "$1" >/dev/null 2>"$work/err" || {
+    say "$1: not at hand: $(tail -n 1 "$work/err")"
+    echo "$1" >>"$work/absent"
+    return 1
+  }
+  check_model "$1" "$2" yes
+}
+
+if [ -n "$quick" ]; then
+  n_steps=2 n_prompt=10 n_session=4 megabytes=1 bench_options="-d 0,8 -p 4 -n 2 -r 1"
+else
+  n_steps=8 n_prompt=40 n_session=32 megabytes=1024 bench_options="-d 0,1024 -p 128 -n 64 -r 3"
+fi
+if [ -z "$build" ]; then
+  build=$root/build
+  stage "building" 240 "$work/out" sh -c "$library" "$0" build "$build" ||
+    { test -x "$build/tools/pawl" || exit 1; }
+fi
+pawl=$build/tools/pawl
+PAWL_PLUGIN_PATH=$build/plugins/.libs
+export PAWL_PLUGIN_PATH
+if ! timeout 60 "$build/bench/copy_bandwidth" $megabytes >"$work/device" 2>"$work/err"; then
+  say "$(tail -n 1 "$work/err")"
+  exit 1
+fi
+if [ -z "${PAWL_NVRTC:-}" ]; then
+  stage "NVRTC" 60 "$work/out" sh -c "$library" "$0" try_install_nvrtc || :
+  for found in "$nvrtc_folder"/nvidia/*/lib; do
+    test ! -d "$found" || export PAWL_NVRTC="$found"
+  done
+fi
+describe_machine >"$results/machine.txt" 2>/dev/null
+head -n 2 "$results/machine.txt" >&2
+: >"$work/absent"
+
+if [ $# -gt 0 ]; then
+  for model_file; do
+    check_model "$(basename "$model_file" .gguf)" "$model_file" yes
+  done
+else
+  real_model smollm2 "$model" || random_model smollm2
+  random_model llama-1b
+  real_model gemma "$gemma" || :
+fi
+stage "tables" 30 "$results/device.md" "$root/bench/device_report.py" tables "$results" \
+  $(cat "$work/absent") || :
+say "$n_passed stages passed, $n_failed failed, $(($(date +%s) - began)) s; results are in $results"
+test $n_failed = 0
