@@ -299,6 +299,59 @@ open_random(int number, struct pawl_cuda_case *out)
 	OK(pawl_random_graph((uint64_t)number, &options, &out->graph, &err));
 }
 
+static const enum pawl_dtype float_weights[] = {PAWL_DTYPE_F32, PAWL_DTYPE_F16, PAWL_DTYPE_BF16};
+static const enum pawl_dtype quantized_weights[] = {PAWL_DTYPE_Q4_0, PAWL_DTYPE_Q4_1,
+	PAWL_DTYPE_Q5_0, PAWL_DTYPE_Q5_1, PAWL_DTYPE_Q8_0, PAWL_DTYPE_Q4_K, PAWL_DTYPE_Q5_K,
+	PAWL_DTYPE_Q6_K};
+
+enum { N_FLOAT = sizeof(float_weights) / sizeof(*float_weights) };
+_Static_assert(N_FLOAT + 2 * sizeof(quantized_weights) / sizeof(*quantized_weights) ==
+		       PAWL_CUDA_N_MATMULS, "quantized weights meet two types of activations");
+
+void
+pawl_cuda_matmul_types(int number, enum pawl_dtype *weights, enum pawl_dtype *activations)
+{
+	bool is_float = number < N_FLOAT;
+
+	*weights = is_float ? float_weights[number] : quantized_weights[(number - N_FLOAT) / 2];
+	*activations = is_float		       ? PAWL_DTYPE_F32
+		       : (number - N_FLOAT) % 2 ? PAWL_DTYPE_A8
+						: PAWL_DTYPE_A16;
+}
+
+static void
+open_matmuls(int number, struct pawl_cuda_case *out)
+{
+	enum pawl_dtype weights, activations;
+	const char *type;
+	char text[1024];
+	int k, j;
+
+	pawl_cuda_matmul_types(number, &weights, &activations);
+	type = pawl_dtype_name(weights);
+	/* Floats one by one, and by vectors. */
+	k = activations == PAWL_DTYPE_F32 ? 1037 : 768;
+	j = activations == PAWL_DTYPE_F32 ? 1040 : 768;
+	snprintf(out->name, sizeof(out->name), "matmul_%s_%s", type, pawl_dtype_name(activations));
+	snprintf(text, sizeof(text),
+		"pawl 1\n"
+		"graph @matmuls stage values {\n"
+		"%%x = const {role=data} : f32[3, %d]\n"
+		"%%w = const {role=weight} : %s[37, %d]\n"
+		"%%y = matmul %%x, %%w : f32[3, 37]\n"
+		"%%z = const {role=data} : f32[1, %d]\n"
+		"%%g = const {role=weight} : f32[%d]\n"
+		"%%n = rms_norm %%z, %%g {eps=0.00001} : f32[1, %d]\n"
+		"%%v = const {role=weight} : %s[21, %d]\n"
+		"%%p = matmul %%n, %%v : f32[1, 21]\n"
+		"%%r = const {role=data} : f32[1, 21]\n"
+		"%%u = add %%r, %%p : f32[1, 21]\n"
+		"output %%y\noutput %%u\n"
+		"}\n",
+		k, type, k, j, j, j, type, j);
+	OK(pawl_parse(text, strlen(text), out->name, &out->graph, NULL, &err));
+}
+
 static void
 open_graph(int number, struct pawl_cuda_case *out)
 {
@@ -319,10 +372,26 @@ open_graph(int number, struct pawl_cuda_case *out)
 		out->is_exact = true;
 		OK(pawl_parse(
 			attentions, strlen(attentions), "attentions", &out->graph, NULL, &err));
+	} else if (number >= PAWL_CUDA_MATMULS) {
+		open_matmuls(number - PAWL_CUDA_MATMULS, out);
 	} else {
 		snprintf(out->name, sizeof(out->name), "random%d", number - PAWL_CUDA_RANDOM);
 		open_random(number - PAWL_CUDA_RANDOM, out);
 	}
+}
+
+static bool
+is_a8(int number)
+{
+	enum pawl_dtype weights, activations = PAWL_DTYPE_F32;
+
+	if (number >= PAWL_CUDA_MATMULS)
+		pawl_cuda_matmul_types(number - PAWL_CUDA_MATMULS, &weights, &activations);
+	else if (number >= PAWL_CUDA_MODELS && number < PAWL_CUDA_MEDLEY)
+		return models[number - PAWL_CUDA_MODELS].is_a8;
+	else if (number >= PAWL_CUDA_FAMILIES && number < PAWL_CUDA_MODELS)
+		return families[number - PAWL_CUDA_FAMILIES].is_a8;
+	return activations == PAWL_DTYPE_A8;
 }
 
 void
@@ -340,15 +409,15 @@ pawl_cuda_case_open(int number, struct pawl_cuda_case *out)
 
 	memset(out, 0, sizeof(*out));
 	open_graph(number, out);
-	if (number >= PAWL_CUDA_MODELS ? is_family && models[number - PAWL_CUDA_MODELS].is_a8
-				       : is_family && families[number - PAWL_CUDA_FAMILIES].is_a8)
+	if (is_a8(number))
 		options.facts.precision = PAWL_PRECISION_A8;
 	OK(pawl_optimize(out->graph, &options, &out->program, NULL, &err));
 	status = pawl_cuda_program_init(&out->cuda, out->program, &out->why);
 	ck_assert_msg(status == PAWL_OK || status == PAWL_UNSUPPORTED, "%s", out->why.text);
 	out->is_supported = status == PAWL_OK;
-	ck_assert_msg(out->is_supported || number >= PAWL_CUDA_RANDOM, "%s: %s", out->name,
-		out->why.text);
+	ck_assert_msg(out->is_supported ||
+			      (number >= PAWL_CUDA_RANDOM && number < PAWL_CUDA_MATMULS),
+		"%s: %s", out->name, out->why.text);
 }
 
 void

@@ -2,7 +2,7 @@
  * The programs whose kernels tests/emit-cuda writes and tests/cuda-kernels runs: steps of the tiny
  * families in every form of cache and type of weight, blocks of SmolLM2 and Gemma 3 (with fewer
  * tokens, which are no part of a kernel but as a number), graphs with an op of every other kind and
- * every attribute of attention, random graphs.
+ * every attribute of attention, random graphs, matmuls of every type.
  */
 #ifndef PAWL_TESTS_CUDA_CASES_H
 #define PAWL_TESTS_CUDA_CASES_H
@@ -23,7 +23,9 @@ enum {
 	PAWL_CUDA_MEDLEY = PAWL_CUDA_MODELS + PAWL_CUDA_N_MODELS,
 	PAWL_CUDA_ATTENTIONS,
 	PAWL_CUDA_RANDOM,
-	PAWL_CUDA_N_CASES = PAWL_CUDA_RANDOM + 48
+	PAWL_CUDA_MATMULS = PAWL_CUDA_RANDOM + 48, /* a type of weights and of activations each */
+	PAWL_CUDA_N_MATMULS = 19,
+	PAWL_CUDA_N_CASES = PAWL_CUDA_MATMULS + PAWL_CUDA_N_MATMULS
 };
 
 struct pawl_cuda_case {
@@ -41,6 +43,8 @@ struct pawl_cuda_case {
 /* Asserts whatever may fail; to be called inside of a Check test. */
 void pawl_cuda_case_open(int number, struct pawl_cuda_case *out);
 void pawl_cuda_case_close(struct pawl_cuda_case *c);
+/* Of case PAWL_CUDA_MATMULS + number; activations are F32, A16 or A8. */
+void pawl_cuda_matmul_types(int number, enum pawl_dtype *weights, enum pawl_dtype *activations);
 
 struct pawl_cuda_compiled {
 	const char *name;

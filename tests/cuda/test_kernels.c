@@ -9,8 +9,9 @@
  * own: steps without are to have the reference's bits.
  */
 #include "tests/cuda/cases.h"
-#include "tests/cuda/memory.h"
+#include "tests/cuda/kernel_run.h"
 #include "tests/cuda/test_fibers.h"
+#include "tests/cuda/test_matmuls.h"
 
 #include <check.h>
 #include <math.h>
@@ -18,91 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/ref_step.h"
 #include "ir/decode.h"
-#include "ir/fpenv.h"
 #include "ir/trig.h"
 
 static const double TOLERANCE = 1e-5;
 
 enum { MAX_SYMBOLS = 16 };
-
-static struct pawl_error err;
-
-#define OK(call) ck_assert_msg((call) == PAWL_OK, "%s", err.text)
-
-static const struct pawl_cuda_kernels *
-kernels_of(const struct pawl_cuda_case *c)
-{
-	int i, j;
-
-	for (i = 0; i < pawl_cuda_n_kernels; i++) {
-		const struct pawl_cuda_kernels *k = &pawl_cuda_kernels[i];
-
-		if (strcmp(k->case_name, c->name))
-			continue;
-		ck_assert_int_eq(k->n, c->cuda.n_kernels);
-		for (j = 0; j < k->n; j++)
-			ck_assert_str_eq(k->kernels[j].name, c->cuda.kernels[j].name);
-		return k;
-	}
-	ck_abort_msg("%s was not compiled", c->name);
-}
-
-/* blocks: 0 is what the launches say; spoiled, unless NULL, stands for one of the kernels. */
-static void
-run_kernels(const struct pawl_cuda_case *c, const struct pawl_cuda_memory *m,
-	const int64_t *symbols, enum pawl_fiber_order order, int32_t blocks,
-	const struct pawl_cuda_spoiled *spoiled)
-{
-	const struct pawl_cuda_kernels *kernels = kernels_of(c);
-	uint32_t saved = pawl_fpenv_enter();
-	int64_t *state = calloc(1, (size_t)c->cuda.state_bytes);
-	int32_t i;
-
-	ck_assert_ptr_nonnull(state);
-	memcpy(state, symbols, (size_t)c->program->n_symbols * sizeof(*state));
-
-	for (i = 0; i < c->cuda.n_launches; i++) {
-		const struct pawl_cuda_launch *launch = &c->cuda.launches[i];
-		const struct pawl_cuda_kernel *kernel = &c->cuda.kernels[launch->kernel];
-		struct pawl_fiber_launch l = {.kernel = kernels->kernels[launch->kernel].run,
-			.name = kernel->name,
-			.args = m->args + c->program->steps[launch->step].first_arg,
-			.state = state,
-			.shared_begin = kernels->shared_begin,
-			.shared_end = kernels->shared_end,
-			.blocks = blocks ? blocks : launch->blocks,
-			.threads = kernel->threads,
-			.order = order};
-
-		if (spoiled && spoiled->kernel == launch->kernel)
-			l.kernel = spoiled->run;
-		OK(pawl_fibers_run(&l, &err));
-	}
-	pawl_fpenv_leave(saved);
-	ck_assert_msg(!memcmp(state, symbols, (size_t)c->program->n_symbols * sizeof(*state)),
-		"%s changed its symbols", c->name);
-	for (i = 8 * c->program->n_symbols; i < c->cuda.state_bytes; i++)
-		ck_assert_msg(!((char *)state)[i], "%s leaves a counter", c->name);
-	free(state);
-}
-
-static void
-run_reference(const struct pawl_cuda_memory *m, const int64_t *symbols)
-{
-	int64_t bytes;
-	uint32_t saved;
-	void *scratch;
-
-	OK(pawl_ref_program_check(m->program, &bytes, &err));
-	scratch = aligned_alloc(64, ((size_t)bytes / 64 + 1) * 64);
-	ck_assert_ptr_nonnull(scratch);
-	saved = pawl_fpenv_enter();
-	OK(pawl_ref_program_run(m->program, m->args, symbols, scratch, &err));
-	pawl_fpenv_leave(saved);
-	free(scratch);
-}
 
 static bool
 is_result(const struct pawl_slot *slot)
@@ -220,13 +142,13 @@ check_run(const struct pawl_cuda_case *c, struct pawl_cuda_memory *m, const int6
 
 	for (i = 0; i < N_WAYS; i++) {
 		pawl_cuda_memory_copy(&runs[i], m);
-		run_kernels(c, &runs[i], symbols, ways[i].order, ways[i].blocks, NULL);
+		pawl_cuda_run(c, &runs[i], symbols, ways[i].order, ways[i].blocks, NULL);
 		snprintf(what, sizeof(what), "%s, order %d, %d blocks", c->name, (int)ways[i].order,
 			(int)ways[i].blocks);
 		other = i ? find_difference(&runs[0], &runs[i]) : NULL;
 		ck_assert_msg(!other, "%s: %s has other bits", what, other);
 	}
-	run_reference(m, symbols);
+	pawl_cuda_run_reference(m, symbols);
 	compare(&runs[0], m, symbols, tolerance, c->name);
 	for (i = 0; i < N_WAYS; i++)
 		pawl_cuda_memory_release(&runs[i]);
@@ -292,7 +214,7 @@ START_TEST(a_step_of_the_tiny_llama_is_that_of_the_reference)
 		for (position = 0; position < positions[i]; position += n) {
 			set_token(&c, &m, position);
 			symbols[0] = position + n;
-			run_reference(&m, symbols);
+			pawl_cuda_run_reference(&m, symbols);
 		}
 		set_token(&c, &m, position);
 		symbols[0] = position + n;
@@ -373,10 +295,10 @@ START_TEST(a_removed_barrier_and_a_wrong_mask_are_seen)
 	ck_assert_int_eq(c.program->n_symbols, 1);
 	pawl_cuda_memory_init(&m, c.graph, c.program, 3, symbols);
 	pawl_cuda_memory_copy(&right, &m);
-	run_kernels(&c, &right, symbols, PAWL_FIBER_ASCENDING, 0, NULL);
+	pawl_cuda_run(&c, &right, symbols, PAWL_FIBER_ASCENDING, 0, NULL);
 	for (order = 0; order < PAWL_FIBER_N_ORDERS; order++) {
 		pawl_cuda_memory_copy(&wrong, &m);
-		run_kernels(&c, &wrong, symbols, (enum pawl_fiber_order)order, 0, s);
+		pawl_cuda_run(&c, &wrong, symbols, (enum pawl_fiber_order)order, 0, s);
 		is_seen = is_seen || find_difference(&right, &wrong);
 		pawl_cuda_memory_release(&wrong);
 	}
@@ -389,7 +311,7 @@ END_TEST
 
 START_TEST(most_random_graphs_have_kernels)
 {
-	ck_assert_int_ge(pawl_cuda_n_kernels - PAWL_CUDA_RANDOM, 30);
+	ck_assert_int_ge(pawl_cuda_n_kernels - PAWL_CUDA_RANDOM - PAWL_CUDA_N_MATMULS, 30);
 }
 END_TEST
 
@@ -411,8 +333,9 @@ main(void)
 		tiny, a_removed_barrier_and_a_wrong_mask_are_seen, 0, pawl_cuda_n_spoiled);
 	tcase_add_test(random, most_random_graphs_have_kernels);
 	tcase_add_loop_test(random, random_graphs_are_those_of_the_reference, PAWL_CUDA_RANDOM,
-		PAWL_CUDA_N_CASES);
+		PAWL_CUDA_MATMULS);
 	suite_add_tcase(suite, pawl_fibers_tcase());
+	suite_add_tcase(suite, pawl_cuda_matmuls_tcase());
 	suite_add_tcase(suite, tiny);
 	suite_add_tcase(suite, random);
 	runner = srunner_create(suite);
