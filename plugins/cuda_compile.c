@@ -16,10 +16,11 @@
 /* Far beyond what any program takes; a compiler that hangs is stopped. */
 static const double DEADLINE_S = 120;
 
-/* An object as it is kept: this, the resources of the kernels in the order of the source, the code.
+/*
+ * An object as it is kept: this, the resources of the kernels in the order of the source, the code.
  */
 struct object {
-	uint32_t is_ptx, n_kernels;
+	uint32_t is_ptx, n_kernels, nvrtc_major, nvrtc_minor;
 	struct pawl_cuda_resources resources[];
 };
 
@@ -33,7 +34,7 @@ struct unit {
 
 struct pawl_cuda_compiler {
 	char arch[32];
-	char *dump_dir;
+	char *dump_dir, *cache_dir;
 	struct pawl_object_cache cache;
 	struct pawl_error cache_error;
 	pthread_mutex_t lock; /* of what follows */
@@ -54,7 +55,12 @@ pawl_cuda_compiler_new(const struct pawl_target_options *options, const char *ar
 	c->cache = PAWL_OBJECT_CACHE_NONE;
 	pthread_mutex_init(&c->lock, NULL);
 	snprintf(c->arch, sizeof(c->arch), "%s", arch);
-	if (options && options->dump_dir && !(c->dump_dir = strdup(options->dump_dir))) {
+	if (options && options->cache_dir)
+		c->counters.cache_dir = c->cache_dir = strdup(options->cache_dir);
+	if (options && options->dump_dir)
+		c->dump_dir = strdup(options->dump_dir);
+	if (options && ((options->cache_dir && !c->cache_dir) ||
+			       (options->dump_dir && !c->dump_dir))) {
 		pawl_cuda_compiler_free(c);
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a compiler");
 	}
@@ -90,6 +96,7 @@ pawl_cuda_compiler_free(struct pawl_cuda_compiler *c)
 	pawl_object_cache_release(&c->cache);
 	pthread_mutex_destroy(&c->lock);
 	free(c->dump_dir);
+	free(c->cache_dir);
 	free(c);
 }
 
@@ -181,9 +188,13 @@ keep(struct task *task, const struct pawl_nvrtc_result *result, struct pawl_erro
 	size_t head =
 		sizeof(struct object) + (size_t)n_kernels * sizeof(struct pawl_cuda_resources);
 	struct object *object = malloc(head + result->n_code + 1);
+	int major, minor;
 
 	if (!object)
 		return no_memory(err);
+	pawl_nvrtc_version(task->compiler->nvrtc, &major, &minor);
+	object->nvrtc_major = (uint32_t)major;
+	object->nvrtc_minor = (uint32_t)minor;
 	object->is_ptx = result->is_ptx;
 	object->n_kernels = (uint32_t)n_kernels;
 	for (i = 0; i < task->cuda->n_kernels; i++) {
@@ -268,6 +279,20 @@ look_up(struct pawl_cuda_compiler *c, const char *nvrtc, struct task *task, stru
 	return PAWL_OK;
 }
 
+/* Without room on the disk the next process compiles again: that costs time only. */
+static void
+store(struct pawl_cuda_compiler *c, const struct unit *unit)
+{
+	struct pawl_error fault;
+
+	if (pawl_object_cache_store(&c->cache, unit->key, unit->object, unit->n_object, &fault) ==
+			PAWL_OK ||
+		c->counters.cache_fault)
+		return;
+	c->cache_error = fault;
+	c->counters.cache_fault = c->cache_error.text;
+}
+
 /* Those that were not found, all at once. */
 static enum pawl_status
 compile_missing(struct pawl_cuda_compiler *c, const char *nvrtc, struct task *tasks, int32_t n,
@@ -276,7 +301,6 @@ compile_missing(struct pawl_cuda_compiler *c, const char *nvrtc, struct task *ta
 	pthread_t threads[PAWL_CUDA_UNITS];
 	bool is_thread[PAWL_CUDA_UNITS] = {false};
 	enum pawl_status status = PAWL_OK;
-	struct pawl_error fault;
 	int32_t i, n_missing = 0;
 
 	for (i = 0; i < n; i++)
@@ -313,10 +337,7 @@ compile_missing(struct pawl_cuda_compiler *c, const char *nvrtc, struct task *ta
 			break;
 		}
 		c->counters.kernel_compiles += (uint64_t)count_kernels(&tasks[i]);
-		/* Without room on the disk the next process compiles again: that costs time only.
-		 */
-		(void)pawl_object_cache_store(&c->cache, tasks[i].made->key, tasks[i].made->object,
-			tasks[i].made->n_object, &fault);
+		store(c, tasks[i].made);
 		add_unit(c, &tasks[i]);
 	}
 	return status;
@@ -338,6 +359,8 @@ fill_image(struct pawl_cuda_image *out, const struct task *tasks, struct pawl_er
 		size_t head = (size_t)((const char *)(r + unit->object->n_kernels) -
 				       (const char *)unit->object);
 
+		out->nvrtc_major = (int)unit->object->nvrtc_major;
+		out->nvrtc_minor = (int)unit->object->nvrtc_minor;
 		binary->is_ptx = unit->object->is_ptx;
 		binary->n_bytes = unit->n_object - head;
 		binary->bytes = malloc(binary->n_bytes);

@@ -32,6 +32,7 @@ struct pawl_cuda_image {
 	struct pawl_cuda_resources *resources;             /* of each kernel */
 	int64_t n_bytes;                                   /* of all binaries */
 	uint64_t hash; /* of the sources and of all else that chose the code */
+	int nvrtc_major, nvrtc_minor; /* the compiler's, as the file that was found is one */
 };
 
 struct pawl_cuda_compiler;
@@ -52,7 +53,7 @@ enum pawl_status pawl_cuda_compile(struct pawl_cuda_compiler *compiler,
 	const struct pawl_program *program, struct pawl_cuda_image *out, struct pawl_error *err);
 void pawl_cuda_image_release(struct pawl_cuda_image *image);
 
-/* kernel_compiles, kernels_read, code_bytes, cache_fault. */
+/* kernel_compiles, kernels_read, code_bytes, cache_dir; cache_fault, of a failed store too. */
 void pawl_cuda_compiler_counters(
 	struct pawl_cuda_compiler *compiler, struct pawl_target_counters *out);
 

@@ -48,8 +48,9 @@ load_all(struct pawl_cuda_module *module, const struct pawl_cuda_image *image,
 	int32_t i;
 
 	/* One that is older than the NVRTC says little of its reason. */
-	snprintf(what, sizeof(what), "loading kernels by a driver of CUDA %d.%d",
-		driver->version / 1000, driver->version % 1000 / 10);
+	snprintf(what, sizeof(what), "loading kernels of NVRTC %d.%d by a driver of CUDA %d.%d",
+		image->nvrtc_major, image->nvrtc_minor, driver->version / 1000,
+		driver->version % 1000 / 10);
 	for (i = 0; i < image->cuda.n_units && !status; i++)
 		status = pawl_cuda_check(driver,
 			driver->call.module_load(&module->units[i], image->binaries[i].bytes), what,

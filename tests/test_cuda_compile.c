@@ -199,6 +199,7 @@ compile_once(const char *folder, const char *arch, const char *op, struct pawl_c
 	OK(pawl_cuda_compile(compiler, program, image, &err));
 	pawl_cuda_compiler_counters(compiler, &counters);
 	ck_assert_ptr_null(counters.cache_fault);
+	ck_assert_str_eq(counters.cache_dir, folder);
 	pawl_cuda_compiler_free(compiler);
 	pawl_program_free(program);
 	return counters;
@@ -258,6 +259,9 @@ START_TEST(kept_code_is_taken_when_it_is_right)
 					       first.binaries[0].n_bytes));
 	ck_assert_int_gt(again.resources[0].registers, 0);
 	ck_assert(!memcmp(first.resources, again.resources, sizeof(*first.resources)));
+	ck_assert_int_ge(first.nvrtc_major, 12);
+	ck_assert_int_eq(first.nvrtc_major, again.nvrtc_major);
+	ck_assert_int_eq(first.nvrtc_minor, again.nvrtc_minor);
 	pawl_cuda_image_release(&again);
 	/* Another architecture, another program, a damaged entry. */
 	c = compile_once(folder, "sm_80", "exp", &again);
@@ -273,6 +277,33 @@ START_TEST(kept_code_is_taken_when_it_is_right)
 	pawl_cuda_image_release(&again);
 	pawl_cuda_image_release(&first);
 	damage(folder, true);
+}
+END_TEST
+
+START_TEST(a_folder_that_takes_nothing_costs_only_time)
+{
+	struct pawl_nvrtc *nvrtc = open_nvrtc("a_folder_that_takes_nothing_costs_only_time");
+	char folder[] = "/tmp/pawl-cuda-XXXXXX";
+	const struct pawl_target_options options = {.cache_dir = folder};
+	struct pawl_program *program = program_of("exp");
+	struct pawl_cuda_compiler *compiler;
+	struct pawl_target_counters counters;
+	struct pawl_cuda_image image;
+
+	if (nvrtc) {
+		pawl_nvrtc_close(nvrtc);
+		ck_assert_ptr_nonnull(mkdtemp(folder));
+		OK(pawl_cuda_compiler_new(&options, "sm_90", &compiler, &err));
+		ck_assert_int_eq(rmdir(folder), 0);
+		OK(pawl_cuda_compile(compiler, program, &image, &err));
+		pawl_cuda_image_release(&image);
+		pawl_cuda_compiler_counters(compiler, &counters);
+		ck_assert_int_eq(counters.kernel_compiles, 1);
+		ck_assert_ptr_nonnull(counters.cache_fault);
+		ck_assert_ptr_nonnull(strstr(counters.cache_fault, folder));
+		pawl_cuda_compiler_free(compiler);
+	}
+	pawl_program_free(program);
 }
 END_TEST
 
@@ -313,6 +344,7 @@ pawl_cuda_compile_suite(void)
 	tcase_add_test(tcase, a_compiler_is_stopped_at_the_deadline);
 	tcase_add_test(tcase, what_is_wrong_or_unknown_is_told_apart);
 	tcase_add_test(tcase, kept_code_is_taken_when_it_is_right);
+	tcase_add_test(tcase, a_folder_that_takes_nothing_costs_only_time);
 	tcase_add_test(tcase, a_process_compiles_a_source_once);
 	suite_add_tcase(suite, tcase);
 	return suite;

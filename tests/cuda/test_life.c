@@ -299,7 +299,8 @@ START_TEST(a_driver_that_takes_no_kernels_is_named)
 	mock->fails_in = 1;
 	ck_assert_int_eq(step(0, &(const float *){NULL}), PAWL_ENVIRONMENT);
 	ck_assert_str_eq(ERR->text,
-		"loading kernels by a driver of CUDA 13.0: CUDA_ERROR_INVALID_IMAGE (200)");
+		"loading kernels of NVRTC 13.0 by a driver of CUDA 13.0: "
+		"CUDA_ERROR_INVALID_IMAGE (200)");
 	expect_step(0);
 	end();
 }
