@@ -96,6 +96,25 @@ find_named(const char *named, char path[PAWL_NVRTC_PATH], struct pawl_error *err
 		pawl_env_info(PAWL_ENV_NVRTC)->name, named, names[0]);
 }
 
+/* Where tools/setup-lib.sh leaves pip's: in the folder for what is kept. */
+static bool
+find_kept(char path[PAWL_NVRTC_PATH])
+{
+	static const struct {
+		enum pawl_env variable;
+		const char *folder;
+	} places[] = {{PAWL_ENV_CACHE_DIR, "/nvrtc/nvidia/*/lib"},
+		{PAWL_ENV_XDG_CACHE, "/pawl/nvrtc/nvidia/*/lib"},
+		{PAWL_ENV_HOME, "/.cache/pawl/nvrtc/nvidia/*/lib"}};
+	size_t i;
+
+	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		if (pawl_env(places[i].variable))
+			return find_in(pawl_env(places[i].variable), places[i].folder, path);
+	}
+	return false;
+}
+
 enum pawl_status
 pawl_nvrtc_find(char path[PAWL_NVRTC_PATH], struct pawl_error *err)
 {
@@ -127,6 +146,8 @@ pawl_nvrtc_find(char path[PAWL_NVRTC_PATH], struct pawl_error *err)
 		if (find_in(pawl_env(PAWL_ENV_HOME), local, path))
 			return PAWL_OK;
 	}
+	if (find_kept(path))
+		return PAWL_OK;
 	return pawl_fail(err, PAWL_ENVIRONMENT,
 		"no NVRTC: %s or %s is neither in a CUDA toolkit nor of pip's nvidia-cuda-nvrtc; "
 		"%s may name it",

@@ -1,6 +1,7 @@
 /*
  * NVRTC, found and opened at run time: from PAWL_NVRTC (a file, or a folder with one), the loader's
- * own folders, those of CUDA toolkits, and those where pip puts nvidia-cuda-nvrtc.
+ * own folders, those of CUDA toolkits, those where pip puts nvidia-cuda-nvrtc, and the one where
+ * tools/setup-lib.sh lets it.
  *
  * Threads: an opened library may compile on several at once.
  */

@@ -4,12 +4,12 @@
 # speed beside a measured copy of memory, what its kernels take to compile.  Builds Pawl unless
 # DIR has a build.  Without models: SmolLM2 and Gemma 3 270M, as far as they are in the cache folder
 # or can be fetched, and files of random weights with the shapes of SmolLM2 (where that is missing)
-# and of Llama 3.2 1B in bf16 (2.5 GB in the folder of results while it runs).  --quick: short prompts
-# and one round, to try the script.
+# and of Llama 3.2 1B in bf16 (2.5 GB in the folder of results while it runs).  --quick: short
+# prompts and one round, to try the script.
 #
 # Leaves in build/device, or the folder of --results: machine.txt, for each model NAME.check.json,
 # NAME.bench.json and NAME.plan.txt, failures.txt, and device.md, tables for docs/performance.md.
-# Every stage has a deadline; one that fails is told and the others go on.  The exit status is 1 then.
+# Every stage has a deadline; one that fails is told and the others go on; the exit status is 1 then.
 set -eu
 . "$(dirname "$0")/setup-lib.sh"
 
@@ -18,7 +18,7 @@ build= results=$root/build/device quick=
 while [ $# -gt 0 ]; do
   case $1 in
   --help)
-    sed -n '2,/^set /s/^# \{0,1\}//p' "$0" | sed '$d'
+    sed -n '2,/^set /s/^# \{0,1\}//p' "$0"
     exit
     ;;
   --quick) quick=yes ;;
@@ -54,8 +54,8 @@ failure() {
   echo "$*" >>"$results/failures.txt"
 }
 
-# stage WHAT SECONDS OUT COMMAND...: runs it, at most so long, its output into the file OUT.  $work/err
-# is what it says meanwhile.
+# stage WHAT SECONDS OUT COMMAND...: runs it, at most so long, its output into the file OUT.
+# $work/err is what it says meanwhile.
 stage() {
   what=$1 most=$2 out=$3
   shift 3
@@ -84,8 +84,10 @@ library='. "$(dirname "$0")/setup-lib.sh"; "$@"'
 
 describe_machine() {
   cat "$work/device"
-  echo "date $(date -u +%Y-%m-%d), commit $(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)"
-  echo "host $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) CPUs, $(uname -sr)"
+  commit=$(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)
+  processor=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
+  echo "date $(date -u +%Y-%m-%d), commit $commit"
+  echo "host $processor, $(nproc) CPUs, $(uname -sr)"
   "$pawl" --version
   ! command -v nvidia-smi >/dev/null || nvidia-smi || :
 }
@@ -195,9 +197,6 @@ if ! timeout 60 "$build/bench/copy_bandwidth" $megabytes >"$work/device" 2>"$wor
 fi
 if [ -z "${PAWL_NVRTC:-}" ]; then
   stage "NVRTC" 60 "$work/out" sh -c "$library" "$0" try_install_nvrtc || :
-  for found in "$nvrtc_folder"/nvidia/*/lib; do
-    test ! -d "$found" || export PAWL_NVRTC="$found"
-  done
 fi
 describe_machine >"$results/machine.txt" 2>/dev/null
 head -n 2 "$results/machine.txt" >&2
