@@ -50,8 +50,8 @@ def compare(args):
         others += chosen != right
         wrong += not wanted[right] - wanted[chosen] <= MOST_DIFFERENCE * largest
     is_near = worst <= MOST_DIFFERENCE and not wrong
-    print(json.dumps({"target": args.target, "positions": len(rows), "difference": worst, "other_choices": others,
-                      "wrong_choices": wrong}))
+    print(json.dumps({"target": args.target, "positions": len(rows), "difference": worst,
+                      "other_choices": others, "wrong_choices": wrong}))
     if not is_near:
         print("%.2g of the largest logit apart, %d choices wrong" % (worst, wrong), file=sys.stderr)
     return 0 if is_near else 1

@@ -26,6 +26,9 @@ check "no driver leaves nothing to mistake for results" test ! -e "$results/devi
 device_check "no such model" 2 "$dir/none.gguf"
 device_check "no such option" 2 --quickly
 
+device_check "its help" 0 --help
+check "all of its help" grep -q 'the exit status is 1 then\.$' "$dir/out"
+
 PAWL_CUDA_DRIVER=$top_builddir/tests/.libs/mock_cuda.so
 device_check "the mock" 0 "$dir/tiny.gguf"
 check "the machine" grep -qE '^device .*, sm_[0-9]+, [0-9]+ multiprocessors, driver of CUDA 13.0$' "$results/machine.txt"
