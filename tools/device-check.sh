@@ -2,10 +2,11 @@
 # device-check.sh [--build DIR] [--results DIR] [--quick] [MODEL...]: what target cuda does on this
 # machine's NVIDIA GPU, in at most eight minutes: its logits and tokens beside those of the CPU, its
 # speed beside a measured copy of memory, what its kernels take to compile.  Builds Pawl unless
-# DIR has a build.  Without models: SmolLM2 and Gemma 3 270M, as far as they are in the cache folder
-# or can be fetched, and files of random weights with the shapes of SmolLM2 (where that is missing)
-# and of Llama 3.2 1B in bf16 (2.5 GB in the folder of results while it runs).  --quick: short
-# prompts and one round, to try the script.
+# DIR has a build, of which it needs tools/pawl, bench/copy_bandwidth and plugins/.libs, and in lib
+# the libraries that this machine lacks.  Without models: SmolLM2 and Gemma 3 270M, as far as they
+# are in the cache folder or can be fetched, and files of random weights with the shapes of SmolLM2
+# (where that is missing) and of Llama 3.2 1B in bf16 (2.5 GB in the folder of results while it
+# runs).  --quick: short prompts and one round, to try the script.
 #
 # Leaves in build/device, or the folder of --results: machine.txt, for each model NAME.check.json,
 # NAME.bench.json and NAME.plan.txt, failures.txt, and device.md, tables for docs/performance.md.
@@ -191,6 +192,10 @@ fi
 pawl=$build/tools/pawl
 PAWL_PLUGIN_PATH=$build/plugins/.libs
 export PAWL_PLUGIN_PATH
+if [ -d "$build/lib" ]; then
+  LD_LIBRARY_PATH=$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  export LD_LIBRARY_PATH
+fi
 if ! timeout 60 "$build/bench/copy_bandwidth" $megabytes >"$work/device" 2>"$work/err"; then
   say "$(tail -n 1 "$work/err")"
   exit 1
