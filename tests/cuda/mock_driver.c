@@ -162,21 +162,49 @@ open_memory(bool is_open)
 			pawl_mock_memory_open(o, is_open);
 }
 
+/* The memory at both ends of a copy alone: to open all of it for each of many takes its time. */
+static void
+open_ends(const struct pawl_mock_work *copy, bool is_open)
+{
+	const void *ends[] = {copy->from, copy->to};
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		struct pawl_mock_object *o = find_memory(PAWL_MOCK_MEMORY, ends[i], 1);
+
+		if (o)
+			pawl_mock_memory_open(o, is_open);
+	}
+}
+
+static bool
+has_kernels(const struct pawl_mock_work *work)
+{
+	while (work && work->kind != PAWL_MOCK_KERNEL)
+		work = work->next;
+	return work != NULL;
+}
+
 /* All that a stream has before it. */
 static CUresult
 drain(struct pawl_mock_object *stream)
 {
 	struct pawl_mock_work *work = stream->first, *next;
+	bool opens_all = has_kernels(work);
 
-	if (work)
+	if (opens_all)
 		open_memory(true);
 	for (; work; work = next) {
 		next = work->next;
+		if (!opens_all)
+			open_ends(work, true);
 		if (!device_error)
 			device_error = pawl_mock_work_run(work);
+		if (!opens_all)
+			open_ends(work, false);
 		pawl_mock_work_free(work);
 	}
-	if (stream->first)
+	if (opens_all)
 		open_memory(false);
 	stream->first = NULL;
 	return device_error;
