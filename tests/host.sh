@@ -89,6 +89,17 @@ check 'the plan is dumped' grep -q '"graph_hash"' "$dir/plan.json"
 check 'no such module' test $? = 1
 check 'the reason of the system' grep -q 'cannot open shared object' "$dir/err"
 
+pawl=$top_builddir/tools/pawl
+. "$top_srcdir/tests/host-tokens.sh"
+"$top_builddir/tests/make-tiny-gguf" "$dir/llama.gguf" q8_0 || exit 99
+"$top_builddir/tests/make-tiny-gguf" "$dir/gemma.gguf" gemma || exit 99
+for target in $targets; do
+  for family in llama gemma; do
+    check "tokens of a $family model on $target as of pawl run" \
+      tokens_as_run "$dir/$family.gguf" $target 'the other one' 24
+  done
+done
+
 border() { # ROUNDS TARGET [LLVM]: the host that traps; says what it saw
   (cd "$dir" && LD_PRELOAD=${3:-} "$top_builddir/tests/host-border" "$plugin" "$2" "$1" 3>&1)
 }
