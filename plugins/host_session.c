@@ -294,7 +294,7 @@ struct pawl_host_status *
 pawl_host_session_use_cache(struct pawl_host_session *session, struct pawl_host_cache *cache,
 	struct pawl_cache_report *report)
 {
-	struct pawl_cache_report found = {0};
+	struct pawl_cache_report found;
 	const struct pawl_block_source *before;
 	enum pawl_status status;
 	struct pawl_error err;
@@ -303,7 +303,7 @@ pawl_host_session_use_cache(struct pawl_host_session *session, struct pawl_host_
 	if (!pawl_host_is(session, PAWL_HOST_SESSION) || !pawl_host_is(cache, PAWL_HOST_CACHE))
 		return pawl_host_refuse(
 			PAWL_INVALID_ARGUMENT, "session_use_cache: no session or no cache");
-	if (report && !pawl_host_write(report, REPORT_1, &found, sizeof(found)))
+	if (report && !pawl_host_has_size(report, REPORT_1))
 		return pawl_host_refuse(PAWL_INVALID_ARGUMENT,
 			"session_use_cache: struct_size of the report is wrong");
 	if (session->plan->geometry.kind != cache->geometry.kind ||

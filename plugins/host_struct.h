@@ -8,7 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* False, and nothing is done, when the size is below first, no multiple of 8, or absurd. */
+/* Not below first, a multiple of 8, and not absurd. */
+bool pawl_host_has_size(const void *given, size_t first);
+/* False, and nothing is done, when it has not. */
 bool pawl_host_read(void *known, size_t n_known, size_t first, const void *given);
 bool pawl_host_write(void *given, size_t first, const void *known, size_t n_known);
 

@@ -292,6 +292,35 @@ START_TEST(sessions_keep_state_on_a_device)
 }
 END_TEST
 
+/* Of another context, be it of the same target or not. */
+START_TEST(caches_that_lie_elsewhere_are_refused)
+{
+	static const char *const targets[] = {"ref", "cuda"};
+	struct pawl_cache_report report = {.struct_size = sizeof(report), .verdict = 77};
+	struct pawl_host_cache *own, *cache;
+	struct pawl_driven other;
+
+	if (!has_device("caches_that_lie_elsewhere_are_refused"))
+		return;
+	pawl_driven_begin(&d, "cuda", 1, NULL);
+	PAWL_HOST_OK(api->cache_create(d.lender.plan, NULL, &own));
+	PAWL_HOST_OK(api->session_use_cache(d.lender.session, own, NULL));
+	for (int i = 0; i < 2; i++) {
+		pawl_driven_begin(&other, targets[i], 1, NULL);
+		PAWL_HOST_OK(api->cache_create(other.lender.plan, NULL, &cache));
+		pawl_test_host_refused(
+			api->session_use_cache(d.lender.session, cache, &report),
+			PAWL_CODE_INVALID_ARGUMENT, "of two contexts");
+		ck_assert_int_eq(report.verdict, 77);
+		step(own, i);
+		api->cache_release(cache);
+		pawl_driven_end(&other);
+	}
+	api->cache_release(own);
+	pawl_driven_end(&d);
+}
+END_TEST
+
 Suite *
 pawl_host_device_suite(void)
 {
@@ -301,6 +330,7 @@ pawl_host_device_suite(void)
 	tcase_add_test(tcase, memory_of_the_host_is_declined);
 	tcase_add_test(tcase, drivers_keep_state_on_a_device);
 	tcase_add_test(tcase, sessions_keep_state_on_a_device);
+	tcase_add_test(tcase, caches_that_lie_elsewhere_are_refused);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -122,8 +122,8 @@ struct pawl_services {
 	int (*parallel_for)(
 		void *user, int64_t n, void (*part)(void *arg, int64_t i), void *arg);
 	/*
-	 * Asked now and then on the calling thread of plan_compile and session_run whether to give
-	 * up: non-zero ends the call with PAWL_CODE_ENVIRONMENT.
+	 * Asked now and then on the calling thread of plan_compile and of whatever runs a plan
+	 * whether to give up: non-zero ends the call with PAWL_CODE_ENVIRONMENT.
 	 */
 	int (*is_aborted)(void *user);
 };
@@ -596,7 +596,7 @@ struct pawl_api {
 	 * Moves the session to a cache, under a guard that proves it interchangeable with what the
 	 * plan was made for: ok for KEPT and REBOUND, else PAWL_CODE_STALE, and the session is as
 	 * before. report may be NULL; it is filled in both cases.  The session keeps the cache
-	 * alive.
+	 * alive.  A cache of another context is PAWL_CODE_INVALID_ARGUMENT.
 	 */
 	struct pawl_host_status *(*session_use_cache)(struct pawl_host_session *session,
 		struct pawl_host_cache *cache, struct pawl_cache_report *report);
