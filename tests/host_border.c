@@ -170,6 +170,18 @@ misbehave(struct pawl_host_context *context, struct pawl_host_plan *plan,
 	refused(api->cache_restore(cache, 0, "PAWLKV", 6, NULL, 0, NULL), "no snapshot");
 }
 
+static unsigned long long n_kernels;
+
+static void
+count_kernels(struct pawl_host_context *context)
+{
+	struct pawl_counter counter = {.struct_size = sizeof(counter)};
+
+	for (int64_t i = 0; api->context_counter(context, i, &counter); i++)
+		if (!strcmp(counter.name, "kernels.compiled"))
+			n_kernels += counter.value;
+}
+
 /* Loads, decodes a few tokens, lets it fail, unloads. */
 static void
 round_of(const char *path, const char *target)
@@ -205,6 +217,7 @@ round_of(const char *path, const char *target)
 		run(session, plan, i, 1);
 		must(api->session_run(session, 1));
 	}
+	count_kernels(context);
 	api->context_release(context);
 	api->graph_release(graph);
 	api->plan_release(plan);
@@ -334,8 +347,8 @@ main(int argc, char **argv)
 	fflush(NULL);
 	expect(!fstat(out, &info) && !info.st_size, "something was printed");
 	snprintf(summary, sizeof(summary),
-		"%d rounds, %d refusals, %ld KiB more, LLVM of its own: %s", rounds, n_refused,
-		resident() - before, has_llvm ? "yes" : "no");
+		"%d rounds, %d refusals, %llu kernels compiled, %ld KiB more, LLVM of its own: %s",
+		rounds, n_refused, n_kernels, resident() - before, has_llvm ? "yes" : "no");
 	say(summary, "");
 	/* A round leaves nothing; what the first ones fill for good is counted before. */
 	expect(rounds < 40 || resident() - before < 2048, "memory grows");
