@@ -6,6 +6,7 @@
 #include "runtime/memory.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -98,7 +99,7 @@ open_module(const char *path, const char *name, const struct pawl_target_api **o
 }
 
 /*
- * Opens folder[0 .. n)/target_<name>.so when there is one; true when that gave the target.  The
+ * Opens folder[0 .. n)/target_<name>.so unless there is none; true when that gave the target.  The
  * reason of the first module that was refused stays in *refusal.
  */
 static bool
@@ -110,7 +111,7 @@ try_folder(const char *folder, size_t n, struct module *module, struct pawl_erro
 	if (!n || n >= PATH_BYTES)
 		return false;
 	snprintf(path, sizeof(path), "%.*s/target_%s.so", (int)n, folder, module->name);
-	if (access(path, F_OK))
+	if (access(path, F_OK) && (errno == ENOENT || errno == ENOTDIR))
 		return false;
 	if (!open_module(path, module->name, &module->api, &reason))
 		return true;

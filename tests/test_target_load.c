@@ -5,12 +5,14 @@
 #include "runtime/device.h"
 #include "tests/suites.h"
 
+#include <errno.h>
 #include <link.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static struct pawl_error err;
 static char modules[4000]; /* PAWL_PLUGIN_PATH of the build */
@@ -185,6 +187,9 @@ START_TEST(what_is_no_regular_file)
 	snprintf(path, sizeof(path), "%s/target_folder.so", own);
 	ck_assert_int_eq(mkdir(path, 0700), 0);
 	setenv("PAWL_PLUGIN_PATH", own, 1);
+	snprintf(path, sizeof(path), "%s/target_loop.so", own);
+	ck_assert_int_eq(symlink("target_loop.so", path), 0);
+	refused("loop", strerror(ELOOP));
 	refused("pipe", "no regular file");
 	refused("folder", "no regular file");
 }
