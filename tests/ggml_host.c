@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct pawl_fake_host fake = {"0.26.0", 336 + 32, NULL, 0};
+static struct pawl_fake_host fake = {.version = "0.26.0", .tensor_bytes = 336 + 32};
 
 static const char *const op_names[] = {"NONE", "DUP", "MUL_MAT", "ADD", "SUB", "VIEW", "MUL", "DIV",
 	"SCALE", "CONT", "RESHAPE", "PERMUTE", "TRANSPOSE", "GET_ROWS", "SET_ROWS", "RMS_NORM", "ROPE",
@@ -105,6 +105,13 @@ stream_free(void *stream)
 	ck_assert_ptr_eq(stream, &fake);
 }
 
+static void
+log_line(int level, const char *format, ...)
+{
+	(void)format;
+	fake.n_warnings += level == PAWL_GGML_WARN;
+}
+
 static void *
 device_registry(void *device)
 {
@@ -135,6 +142,7 @@ pawl_fake_find(void *arg, const char *symbol)
 		{"ggml_backend_dev_by_type", (pawl_ggml_fn)any_device},
 		{"ggml_backend_dev_init", (pawl_ggml_fn)device_init},
 		{"ggml_backend_graph_compute", (pawl_ggml_fn)graph_compute},
+		{"ggml_log_internal", (pawl_ggml_fn)log_line},
 		{"ggml_backend_free", (pawl_ggml_fn)stream_free},
 		{"ggml_backend_dev_backend_reg", (pawl_ggml_fn)device_registry},
 		{"ggml_backend_reg_get_proc_address", (pawl_ggml_fn)registry_proc},

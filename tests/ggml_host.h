@@ -15,6 +15,7 @@ struct pawl_fake_host {
 	size_t tensor_bytes;
 	const char *lacks;
 	int n_computed; /* graphs that its own CPU backend got */
+	int n_warnings; /* lines in its log */
 };
 
 /* One for the process; of version 0.26.0. */

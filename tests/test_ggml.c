@@ -40,7 +40,7 @@ end(void)
 	pawl_fake_graph_release(&g);
 	pawl_pool_free(pool);
 	pawl_device_unref(device);
-	*pawl_fake_host() = (struct pawl_fake_host){"0.26.0", 336 + 32, NULL, 0};
+	*pawl_fake_host() = (struct pawl_fake_host){.version = "0.26.0", .tensor_bytes = 336 + 32};
 }
 
 START_TEST(versions)
@@ -519,6 +519,61 @@ START_TEST(what_is_not_known_is_declined)
 }
 END_TEST
 
+/* Softcaps and precisions are known; biases by position, sinks and masks for each head are not. */
+START_TEST(attention_of_another_kind_is_declined)
+{
+	const size_t nb[4] = {2, 2 * D, 2 * D * CELLS, 2 * D * CELLS};
+	struct pawl_ggml_tensor *q = pawl_fake_leaf(&g, PAWL_FAKE_F32, D, 2, 4, 0);
+	struct pawl_ggml_tensor *cache = pawl_fake_leaf(&g, PAWL_FAKE_F16, D, CELLS, 0, 0);
+	struct pawl_ggml_tensor *k = pawl_fake_view(&g, cache, (int64_t[]){D, CELLS, 1, 1}, nb, 0);
+	struct pawl_ggml_tensor *mask = pawl_fake_leaf(&g, PAWL_FAKE_F16, CELLS, 2, 0, 0);
+	struct pawl_ggml_tensor *sinks = pawl_fake_leaf(&g, PAWL_FAKE_F32, 4, 0, 0, 0);
+	struct pawl_ggml_tensor *op = pawl_fake_node(&g, "FLASH_ATTN_EXT", q, k, D, 4, 2, 0);
+	int i;
+
+	pawl_fake_param(op, 0, 1);
+	pawl_fake_param(op, 2, 30);
+	op->params[3] = 10;
+	op->params[4] = CELLS;
+	op->src[2] = k;
+	op->src[3] = mask;
+	ck_assert_msg(pawl_ggml_supports(&host, op, &err), "%s", err.text);
+	op->src[4] = sinks;
+	assert_declined(op, "op FLASH_ATTN_EXT of ");
+	op->src[4] = NULL;
+	pawl_fake_param(op, 1, 8);
+	assert_declined(op, "biases, sinks or shapes that are not known");
+	op->params[1] = 0;
+	for (i = 5; i < PAWL_GGML_PARAMS; i++) {
+		op->params[i] = 1;
+		assert_declined(op, "biases, sinks or shapes that are not known");
+		op->params[i] = 0;
+	}
+	q->type = PAWL_FAKE_F16;
+	assert_declined(op, "biases, sinks or shapes that are not known");
+	q->type = PAWL_FAKE_F32;
+	mask->ne[2] = 4;
+	assert_declined(op, "a mask or streams of another kind");
+	mask->ne[2] = 1;
+	mask->ne[0] = CELLS - 1;
+	assert_declined(op, "a mask or streams of another kind");
+	mask->ne[0] = CELLS;
+	k->nb[1] *= 2; /* every second cell */
+	k->ne[1] /= 2;
+	mask->ne[0] /= 2;
+	assert_declined(op, "");
+	k->nb[1] /= 2;
+	k->ne[1] *= 2;
+	mask->ne[0] *= 2;
+	cache->type = k->type = 30; /* bf16, as wide */
+	ck_assert_msg(pawl_ggml_supports(&host, op, &err), "%s", err.text);
+	cache->type = k->type = PAWL_FAKE_I32;
+	assert_declined(op, "");
+	cache->type = k->type = PAWL_FAKE_F16;
+	ck_assert_msg(pawl_ggml_supports(&host, op, &err), "%s", err.text);
+}
+END_TEST
+
 START_TEST(writing_to_a_buffer_forgets_what_was_packed)
 {
 	struct pawl_ggml_device tables = {{NULL}, NULL, NULL};
@@ -587,10 +642,13 @@ START_TEST(a_stream_falls_back)
 		ck_assert(pawl_fake_floats(y)[5] == 2 * pawl_fake_floats(a)[5]);
 	}
 	ck_assert_int_eq(pawl_fake_host()->n_computed, 0);
-	y->op = 19; /* ARGSORT */
-	for (i = 0; i < 3; i++)
+	ck_assert_int_eq(pawl_fake_host()->n_warnings, 0);
+	for (i = 0; i < 6; i++) {
+		y->op = i < 3 ? 19 : 1; /* ARGSORT, DUP */
 		ck_assert_int_eq(run(stream, &g.graph), PAWL_GGML_SUCCESS);
-	ck_assert_int_eq(pawl_fake_host()->n_computed, 3);
+	}
+	ck_assert_int_eq(pawl_fake_host()->n_computed, 6);
+	ck_assert_int_eq(pawl_fake_host()->n_warnings, 1);
 	release(stream);
 }
 END_TEST
@@ -611,6 +669,7 @@ pawl_ggml_suite(void)
 	tcase_add_test(tcase, shapes_have_keys);
 	tcase_add_test(tcase, two_windows_on_a_cache);
 	tcase_add_test(tcase, what_is_not_known_is_declined);
+	tcase_add_test(tcase, attention_of_another_kind_is_declined);
 	tcase_add_test(tcase, writing_to_a_buffer_forgets_what_was_packed);
 	tcase_add_test(tcase, a_stream_falls_back);
 	suite_add_tcase(suite, tcase);

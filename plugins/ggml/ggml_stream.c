@@ -37,6 +37,7 @@ struct pawl_ggml_stream {
 	bool (*should_stop)(void *data);
 	void *stop_data;
 	void *cpu; /* the host's, made when it is first needed */
+	bool has_warned; /* of a graph that the host computes */
 	struct pawl_ggml_numbers numbers;
 	struct {
 		int n_threads;
@@ -266,6 +267,16 @@ is_idle(const struct pawl_ggml_graph *graph)
 	return true;
 }
 
+/* Aloud once: a reason that holds for one graph often holds for all. */
+static void
+log_fallback(struct pawl_ggml_stream *stream, const struct pawl_ggml_graph *graph,
+	const struct pawl_error *err)
+{
+	pawl_ggml_log(host, stream->has_warned ? PAWL_GGML_DEBUG : PAWL_GGML_WARN,
+		"the host computes %d nodes: %s", graph->n_nodes, err->text);
+	stream->has_warned = true;
+}
+
 static int
 graph_compute(struct pawl_ggml_stream *stream, struct pawl_ggml_graph *graph)
 {
@@ -290,8 +301,7 @@ graph_compute(struct pawl_ggml_stream *stream, struct pawl_ggml_graph *graph)
 	was_declined = shape->last_used && !shape->hash;
 	if (was_declined || compute_held(stream, graph, shape, &err)) {
 		if (!was_declined)
-			pawl_ggml_log(host, PAWL_GGML_DEBUG, "the host computes %d nodes: %s",
-				graph->n_nodes, err.text);
+			log_fallback(stream, graph, &err);
 		shape->last_used = ++stream->clock;
 		return compute_on_host(stream, graph);
 	}
