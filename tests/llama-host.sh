@@ -1,4 +1,5 @@
 # An unmodified llama.cpp, prebuilt in a package, decodes through libggml-pawl.so.
+# PAWL_TEST_CHAT=2000 makes the chats as long, PAWL_TEST_MINUTES=10 serves for that time.
 host=$PAWL_TEST_HOST
 plugin=$top_builddir/plugins/.libs/libggml-pawl.so
 if ! PYTHONPATH=$host python3 -c 'import xllamacpp' 2>/dev/null; then
@@ -7,19 +8,21 @@ if ! PYTHONPATH=$host python3 -c 'import xllamacpp' 2>/dev/null; then
 fi
 . "$top_srcdir/tests/model-test.sh"
 
+kernels=$dir/kernels
 # run NAME COMMAND...: a process that loads what $backend names; its log goes to $dir/NAME.log.
 run() {
   name=$1
   shift
   GGML_BACKEND_PATH=$backend PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$host \
-    PAWL_KERNEL_CACHE=$dir/kernels \
-    timeout 600 "$@" >"$dir/$name.out" 2>"$dir/$name.log"
+    PAWL_KERNEL_CACHE=$kernels \
+    timeout 1800 "$@" >"$dir/$name.out" 2>"$dir/$name.log"
 }
 
+script=llama_host.py
 host_py() { # NAME ARGUMENT...
   run_name=$1
   shift
-  run "$run_name" python3 "$top_srcdir/tests/llama_host.py" "$@"
+  run "$run_name" python3 "$top_srcdir/tests/$script" "$@"
 }
 
 # counted NAME ARGUMENT...: takes over the counts of its last line.
@@ -34,17 +37,33 @@ counted() {
     failed=$((failed + 1))
     return
   fi
-  sed -n '/^FAILED/p; /^mean/p' "$dir/$1.out" | sed "s/^/$1: /"
+  sed -n '/^FAILED/p; /^[a-z].*: /p' "$dir/$1.out" | sed "s/^/$1: /"
   passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
 }
 
+# models NAME MODEL GOLDEN: what each model does.
+models() {
+  for attention in on off q8_0; do
+    counted "$1-$attention" golden "$2" "$top_srcdir/tests/data/golden-$3.json" $attention
+  done
+  for shift in stop shift; do
+    counted "$1-chat-$shift" chat "$2" "${PAWL_TEST_CHAT:-600}" $shift
+    check "$1-chat-$shift: whole graphs" grep -q 'splits = 2,' "$dir/$1-chat-$shift.log"
+  done
+  check "$1-chat-stop: no shift" test "$(grep -c 'context shift' "$dir/$1-chat-stop.log")" = 0
+  check "$1-chat-shift: a shift" grep -q 'context shift' "$dir/$1-chat-shift.log"
+}
+
 backend=$plugin
-counted smollm2-on golden "$model" "$top_srcdir/tests/data/golden-smollm2-135m.json" on
-counted smollm2-off golden "$model" "$top_srcdir/tests/data/golden-smollm2-135m.json" off
+models smollm2 "$model" smollm2-135m
 counted growing grow "$model"
 counted together together "$model"
+counted contexts contexts "$model"
+script=llama_server.py
+counted server "$model" "${PAWL_TEST_MINUTES:-0.1}"
+script=llama_host.py
 if [ -f "$PAWL_TEST_GEMMA" ]; then
-  counted gemma-on golden "$PAWL_TEST_GEMMA" "$top_srcdir/tests/data/golden-gemma3-270m.json" on
+  models gemma "$PAWL_TEST_GEMMA" gemma3-270m
 else
   skip "Gemma" "no model at $PAWL_TEST_GEMMA"
 fi
@@ -56,11 +75,32 @@ goes_on() { # NAME PATTERN
   check "$1: its log says so" grep -q "$2" "$dir/$1.log"
 }
 
-echo 'no object' >"$dir/libggml-pawl.so"
-backend=$dir/libggml-pawl.so
-goes_on junk 'file too short\|invalid ELF'
-backend=$dir/nowhere/libggml-pawl.so
+mkdir "$dir/bare"
+backend=$dir/bare/libggml-pawl.so
 goes_on missing 'No such file'
+echo 'no object' >"$backend"
+goes_on junk 'file too short\|invalid ELF'
+cp "$plugin" "$backend"
+plugins=$PAWL_PLUGIN_PATH
+PAWL_PLUGIN_PATH=$dir/nowhere
+export PAWL_PLUGIN_PATH
+goes_on alone "pawl: not used: target cpu: no target_cpu.so in $dir/nowhere or $dir/bare"
+ln -s target_cpu.so "$dir/bare/target_cpu.so"
+goes_on unreadable "pawl: not used: target cpu: $dir/bare/target_cpu.so: "
+rm "$dir/bare/target_cpu.so"
+cp "$top_builddir/plugins/.libs/target_cpu.so" "$dir/bare"
+kernels=$dir/none
+host_py no-compiler answer "$model"
+check "no compiler: an answer" grep -q '[a-z]' "$dir/no-compiler.out"
+check "no compiler: its log says so" \
+  grep -q 'W pawl: the host computes .* cannot open the cpu compiler' "$dir/no-compiler.log"
+PAWL_PLUGIN_PATH=$plugins
+kernels=$dir/kernels
+backend=$plugin
+PAWL_CPU=aarch64
+export PAWL_CPU
+goes_on processor 'pawl: not used: this machine does not run cpu variant aarch64'
+unset PAWL_CPU
 cat >"$dir/other.c" <<'C'
 const char *ggml_version(void);
 const char *
@@ -70,7 +110,6 @@ ggml_version(void)
 }
 C
 if $CC -shared -fPIC -o "$dir/other.so" "$dir/other.c"; then
-  backend=$plugin
   LD_PRELOAD=$dir/other.so
   export LD_PRELOAD
   goes_on version 'pawl: not used: ggml 0.31.2 is none of the versions known here'
