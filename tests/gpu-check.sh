@@ -27,7 +27,7 @@ device_check "no such model" 2 "$dir/none.gguf"
 device_check "no such option" 2 --quickly
 
 device_check "its help" 0 --help
-check "all of its help" grep -q 'the exit status is 1 then\.$' "$dir/out"
+check "all of its help" grep -q 'the exit status is then 1\.$' "$dir/out"
 
 PAWL_CUDA_DRIVER=$top_builddir/tests/.libs/mock_cuda.so
 device_check "the mock" 0 "$dir/tiny.gguf"
@@ -55,6 +55,11 @@ device_check "a broken model" 1 "$dir/broken.gguf" "$dir/tiny.gguf"
 check "which is told" grep -q '^broken: ' "$results/failures.txt"
 check "which is in the report" grep -q '^- broken: ' "$results/device.md"
 check "the other is measured" test -s "$results/tiny.bench.json"
+
+device_check "no time" 1 --seconds 20 "$dir/tiny.gguf"
+check "no time is told" grep -qx 'tiny: speed: no time is left' "$results/failures.txt"
+check "there are tables nevertheless" grep -q '^- tiny: speed: no time is left' "$results/device.md"
+device_check "no seconds" 2 --seconds x
 
 report() {
   status=0

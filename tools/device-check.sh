@@ -1,20 +1,21 @@
 #!/bin/sh
-# device-check.sh [--build DIR] [--results DIR] [--quick] [MODEL...]: what target cuda does on this
-# machine's NVIDIA GPU, in at most eight minutes: its logits and tokens beside those of the CPU, its
-# speed beside a measured copy of memory, what its kernels take to compile.  Builds Pawl unless
-# DIR has a build, of which it needs tools/pawl, bench/copy_bandwidth and plugins/.libs, and in lib
-# the libraries that this machine lacks.  Without models: SmolLM2 and Gemma 3 270M, as far as they
-# are in the cache folder or can be fetched, and files of random weights with the shapes of SmolLM2
-# (where that is missing) and of Llama 3.2 1B in bf16 (2.5 GB in the folder of results while it
-# runs).  --quick: short prompts and one round, to try the script.
+# device-check.sh [--build DIR] [--results DIR] [--quick] [--seconds N] [MODEL...]: what target cuda
+# does on this machine's NVIDIA GPU, in at most eight minutes, or N seconds: its logits and tokens
+# beside the CPU's, its speed beside a measured copy of memory, what its kernels take to compile.
+# Builds Pawl unless DIR has a build, of which it needs tools/pawl, bench/copy_bandwidth and
+# plugins/.libs, and in lib the libraries that this machine lacks.  Without models: SmolLM2 and
+# Gemma 3 270M, as far as they are in the cache folder or can be fetched, and files of random
+# weights with the shapes of SmolLM2 (where that is missing) and of Llama 3.2 1B in bf16 (2.5 GB in
+# the folder of results while it runs).  --quick: short prompts and one round, to try the script.
 #
 # Leaves in build/device, or the folder of --results: machine.txt, for each model NAME.check.json,
 # NAME.bench.json and NAME.plan.txt, failures.txt, and device.md, tables for docs/performance.md.
-# Every stage has a deadline; one that fails is told and the others go on; the exit status is 1 then.
+# Every stage has a deadline; one that fails is told and the others go on; the exit status is then 1.
 set -eu
 . "$(dirname "$0")/setup-lib.sh"
 
 total=480
+reserve=20 # seconds for the tables, whatever happened before
 build= results=$root/build/device quick=
 while [ $# -gt 0 ]; do
   case $1 in
@@ -23,6 +24,13 @@ while [ $# -gt 0 ]; do
     exit
     ;;
   --quick) quick=yes ;;
+  --seconds)
+    case ${2:-} in
+    '' | *[!0-9]*) refuse "--seconds N: '${2:-}' is no number of seconds" ;;
+    esac
+    total=$2
+    shift
+    ;;
   --build | --results)
     test $# -gt 1 || refuse "$1 DIR: the folder is missing"
     test "$1" = --results || build=$2
@@ -60,7 +68,7 @@ failure() {
 stage() {
   what=$1 most=$2 out=$3
   shift 3
-  left=$((total + began - $(date +%s)))
+  left=$((total - reserve + began - $(date +%s)))
   test "$most" -le $left || most=$left
   if [ "$most" -lt 1 ]; then
     failure "$what: no time is left"
@@ -216,7 +224,8 @@ else
   random_model llama-1b
   real_model gemma "$gemma" || :
 fi
-stage "tables" 30 "$results/device.md" "$root/bench/device_report.py" tables "$results" \
+reserve=0
+stage "tables" 20 "$results/device.md" "$root/bench/device_report.py" tables "$results" \
   $(cat "$work/absent") || :
 say "$n_passed stages passed, $n_failed failed, $(($(date +%s) - began)) s; results are in $results"
 test $n_failed = 0
