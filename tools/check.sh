@@ -56,6 +56,7 @@ build "$root/build" ${ci:+--enable-werror}
 find "$root/build" -name '*.trs' -exec rm -f {} +
 run_tests "$root/build" check
 run_tests "$root/build" check-cuda
+run_tests "$root/build" check-cuda-mock
 PAWL_TEST_MODEL=$model PAWL_TEST_GEMMA=$gemma run_tests "$root/build" check-model
 PAWL_TEST_MODEL=$model PAWL_TEST_GEMMA=$gemma PAWL_TEST_HOST=$host_folder \
   run_tests "$root/build" check-host
