@@ -116,8 +116,7 @@ for llvm in /usr/lib/llvm-*/lib/libLLVM*.so* /usr/lib/*/libLLVM*.so*; do
   name=$($READELF -d "$llvm" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
   case $seen in *" $name "*) continue ;; esac
   seen="$seen$name "
-  # A folder for kernels of its own, so that they are compiled.
-  PAWL_CACHE_DIR=$dir/$name border 2 cpu "$llvm" >"$dir/border" 2>&1
+  border 2 cpu "$llvm" >"$dir/border" 2>&1
   check "beside $name" test $? = 0
   check "kernels are compiled beside $name" grep -q ', [1-9][0-9]* kernels compiled' "$dir/border"
   check "$name was there" grep -q 'LLVM of its own: yes' "$dir/border"
