@@ -197,7 +197,7 @@ bind_slot(struct pawl_inference_context *context, struct pawl_bindings *bindings
 		packed = pawl_storage_ref(storage);
 	else
 		status = pawl_storage_pack(storage, &plan->types[slot],
-			pawl_inference_context_team(context), &packed, err);
+			pawl_inference_context_team(context), NULL, &packed, err);
 	if (!status)
 		status = pawl_storage_settle(packed, plan->device, &packed, err);
 	if (status)

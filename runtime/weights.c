@@ -156,9 +156,10 @@ pack(const struct pawl_storage *rows, const struct pawl_type *type, struct pawl_
 
 enum pawl_status
 pawl_storage_pack(const struct pawl_storage *rows, const struct pawl_type *type,
-	struct pawl_team *team, struct pawl_storage **out, struct pawl_error *err)
+	struct pawl_team *team, struct pawl_region *region, struct pawl_storage **out,
+	struct pawl_error *err)
 {
-	return pack(rows, type, team, NULL, NULL, out, err);
+	return pack(rows, type, team, region, NULL, out, err);
 }
 
 static void

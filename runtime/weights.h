@@ -60,8 +60,9 @@ enum pawl_status pawl_weights_bind_on(struct pawl_weights *weights, struct pawl_
 /* Bytes of packed forms made so far. */
 int64_t pawl_weights_packed_bytes(struct pawl_weights *weights);
 
-/* A packed copy of row-major storage. */
+/* A packed copy of row-major storage, from the region; NULL: by itself. */
 enum pawl_status pawl_storage_pack(const struct pawl_storage *rows, const struct pawl_type *type,
-	struct pawl_team *team, struct pawl_storage **out, struct pawl_error *err);
+	struct pawl_team *team, struct pawl_region *region, struct pawl_storage **out,
+	struct pawl_error *err);
 
 #endif

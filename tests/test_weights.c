@@ -205,7 +205,7 @@ START_TEST(packed_once_and_shared)
 	ck_assert_int_eq(pawl_weights_packed_bytes(weights), bytes);
 	ck_assert_int_eq(pawl_tiny_model_drops(model), 1);
 	/* By three threads as by one, and as the format has it. */
-	ck_assert_int_eq(pawl_storage_pack(rows, &packed, NULL, &expected, &err), PAWL_OK);
+	ck_assert_int_eq(pawl_storage_pack(rows, &packed, NULL, NULL, &expected, &err), PAWL_OK);
 	ck_assert_int_eq(memcmp(a->bytes, expected->bytes, (size_t)bytes), 0);
 	memset(expected->bytes, 0, (size_t)bytes);
 	pawl_pack_tiles(PAWL_DTYPE_Q4_1, 160, 64, rows->bytes, expected->bytes, 0, 10);

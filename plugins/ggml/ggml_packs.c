@@ -16,6 +16,7 @@ struct pack {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pack *packs;
+static struct pawl_region region; /* of what is packed; released when nothing is */
 static int64_t packed_bytes;
 static _Atomic uint64_t epoch = 1;
 
@@ -51,7 +52,7 @@ add(const void *rows, const struct pawl_type *type, struct pawl_team *team, stru
 	if (status)
 		return status;
 	pack = pawl_memory_zalloc(1, sizeof(*pack));
-	status = pack ? pawl_storage_pack(source, type, team, &pack->packed, err)
+	status = pack ? pawl_storage_pack(source, type, team, &region, &pack->packed, err)
 		      : pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a packed weight");
 	if (status) {
 		pawl_memory_free(pack);
@@ -111,6 +112,8 @@ pawl_ggml_packs_forget(const void *bytes, size_t n_bytes)
 	}
 	if (any)
 		atomic_fetch_add(&epoch, 1);
+	if (!packs)
+		pawl_region_release(&region);
 	pthread_mutex_unlock(&lock);
 }
 
