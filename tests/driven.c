@@ -122,6 +122,17 @@ pawl_driven_tokens(unsigned seed, int64_t first, int64_t n)
 	return tokens;
 }
 
+uint32_t
+pawl_driven_likeliest(const float *logits)
+{
+	int best = 0;
+
+	for (int i = 1; i < PAWL_DRIVEN_VOCAB; i++)
+		if (logits[i] > logits[best])
+			best = i;
+	return (uint32_t)best;
+}
+
 void
 pawl_driven_expect(const struct pawl_driven *d, const float *logits, unsigned seed, int64_t n)
 {

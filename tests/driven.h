@@ -33,6 +33,8 @@ struct pawl_model_options pawl_driven_options(struct pawl_driven *d);
 
 /* Tokens first .. first + n - 1 of a sequence, until the next call. */
 const uint32_t *pawl_driven_tokens(unsigned seed, int64_t first, int64_t n);
+/* The token of the largest logit. */
+uint32_t pawl_driven_likeliest(const float *logits);
 /* These are the logits after the first n tokens of a sequence. */
 void pawl_driven_expect(
 	const struct pawl_driven *d, const float *logits, unsigned seed, int64_t n);

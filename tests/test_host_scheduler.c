@@ -24,17 +24,6 @@ static struct pawl_host_pool *pool;
 static struct wanted wanted[N_REQUESTS];
 static int n_events[PAWL_SCHEDULED_ENDED + 1];
 
-static uint32_t
-largest(const float *logits)
-{
-	int best = 0;
-
-	for (int i = 1; i < N_VOCAB; i++)
-		if (logits[i] > logits[best])
-			best = i;
-	return (uint32_t)best;
-}
-
 static void
 decode_alone(struct wanted *w)
 {
@@ -48,7 +37,7 @@ decode_alone(struct wanted *w)
 		w->n_prompt, &logits));
 	for (int64_t i = 0; i < w->n_new; i++) {
 		memcpy(w->logits[i], logits, sizeof(w->logits[i]));
-		w->tokens[i] = largest(logits);
+		w->tokens[i] = pawl_driven_likeliest(logits);
 		PAWL_HOST_OK(api->decoder_append(decoder, &w->tokens[i], 1, &logits));
 	}
 	api->decoder_release(decoder);
@@ -217,7 +206,7 @@ sample(void *user, const float *logits, uint32_t *token)
 
 	if (!*n)
 		return 1;
-	*token = --*n == 1 ? N_VOCAB : largest(logits);
+	*token = --*n == 1 ? N_VOCAB : pawl_driven_likeliest(logits);
 	return 0;
 }
 

@@ -180,17 +180,6 @@ START_TEST(a_sequence_of_a_pool_is_guessed_too)
 }
 END_TEST
 
-static uint32_t
-largest(const float *logits)
-{
-	int best = 0;
-
-	for (int i = 1; i < N_VOCAB; i++)
-		if (logits[i] > logits[best])
-			best = i;
-	return (uint32_t)best;
-}
-
 /* The likeliest tokens, guessed by `draft` or by what was there before, beside those one by one. */
 static void
 decode_greedily(struct pawl_host_decoder *draft, bool is_periodic)
@@ -206,7 +195,7 @@ decode_greedily(struct pawl_host_decoder *draft, bool is_periodic)
 	PAWL_HOST_OK(api->decoder_append(plain, pawl_driven_tokens(1, 0, PROMPT), PROMPT, &wanted));
 	PAWL_HOST_OK(api->speculation_begin(s, pawl_driven_tokens(1, 0, PROMPT), PROMPT));
 	for (int64_t i = PROMPT; i < N; i++) {
-		uint32_t token = is_periodic ? (uint32_t)(i % 5) : largest(wanted);
+		uint32_t token = is_periodic ? (uint32_t)(i % 5) : pawl_driven_likeliest(wanted);
 
 		PAWL_HOST_OK(api->speculation_step(s, token, &logits));
 		PAWL_HOST_OK(api->decoder_append(plain, &token, 1, &wanted));
