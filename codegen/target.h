@@ -65,6 +65,11 @@ struct pawl_run {
 	 */
 	bool (*is_stopped)(void *arg);
 	void *stop_arg;
+	/*
+	 * NULL, or program->n_steps sums: to each is added what thread 0 spends on the step, the wait
+	 * for the others included, in nanoseconds.  Only of targets that say times_steps.
+	 */
+	int64_t *step_ns;
 };
 
 struct pawl_code_info {
@@ -151,6 +156,7 @@ struct pawl_target_api {
 	uint64_t (*kernel_hash)(const struct pawl_code *code, int32_t step);
 	/* The launch that runs a step, from 0 on; small steps share one.  NULL: there are none. */
 	int32_t (*launch_of)(const struct pawl_code *code, int32_t step);
+	bool times_steps; /* run fills in step_ns */
 
 	/*
 	 * NULL: code works on the host's memory and is run by `run`.  Otherwise by a runner, which

@@ -17,6 +17,7 @@
 #include "ir/fpenv.h"
 #include "plugins/cpu_kernels.h"
 #include "plugins/cpu_make.h"
+#include "runtime/clock.h"
 
 struct pawl_target {
 	enum pawl_cpu_variant variant;
@@ -27,6 +28,7 @@ struct pawl_target {
 struct launch {
 	pawl_kernel_fn *fn;
 	int64_t units;     /* unless they depend on symbols */
+	int32_t step;
 	int32_t first_arg; /* of the step, among the program's */
 	int32_t count;     /* of the run's counts, -1: units says it */
 	int32_t pile;      /* of the run's piles: threads take units as they come; -1: equal shares */
@@ -140,6 +142,7 @@ compile_step(struct pawl_target *target, struct pawl_code *code, int32_t i, stru
 		struct launch *launch = &code->launches[code->n_launches++];
 
 		*launch = (struct launch){.fn = kernel->phases[phase],
+			.step = i,
 			.first_arg = step->first_arg,
 			.count = -1,
 			.pile = -1};
@@ -280,6 +283,16 @@ take_portion(struct job *job, const struct launch *launch, int n_threads, int64_
 	return *first < *last;
 }
 
+/* Adds what has passed; the time now. */
+static int64_t
+note_time(int64_t *sum, int64_t before)
+{
+	int64_t now = pawl_nanoseconds();
+
+	*sum += now - before;
+	return now;
+}
+
 /* All launches, as one thread of the team sees them: its share of each. */
 static void
 run_launches(struct job *job, int thread, int n_threads)
@@ -288,6 +301,8 @@ run_launches(struct job *job, int thread, int n_threads)
 	const struct launch *end = launch + job->code->n_launches;
 	const struct pawl_run *run = job->run;
 	void *scratch = run->thread_scratch[thread];
+	int64_t *const step_ns = thread ? NULL : run->step_ns;
+	int64_t before = step_ns ? pawl_nanoseconds() : 0;
 
 	for (; launch < end; launch++) {
 		int64_t units = units_of(job, launch);
@@ -303,6 +318,8 @@ run_launches(struct job *job, int thread, int n_threads)
 			atomic_store(&job->last, (int)(launch - launches));
 		if (n_threads > 1)
 			run->team->barrier(run->team, thread);
+		if (step_ns)
+			before = note_time(&step_ns[launch->step], before);
 		/* A thread that is late may see what was decided at the next launch. */
 		if (atomic_load_explicit(&job->last, memory_order_relaxed) == launch - launches)
 			break;
@@ -361,6 +378,7 @@ pawl_target_query(void)
 		.run = run_code,
 		.counters = counters,
 		.kernel_hash = kernel_hash,
+		.times_steps = true,
 	};
 
 	return &api;

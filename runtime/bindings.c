@@ -340,6 +340,12 @@ pawl_bindings_set_stop(struct pawl_bindings *b, bool (*is_stopped)(void *arg), v
 	b->stop_arg = arg;
 }
 
+void
+pawl_bindings_time_steps(struct pawl_bindings *b, int64_t *step_ns)
+{
+	b->step_ns = step_ns;
+}
+
 /* What no step has written yet must not be read: it becomes NaN in every float type, -1 in ints. */
 static enum pawl_status
 poison(struct pawl_bindings *b, struct pawl_error *err)
@@ -367,6 +373,7 @@ pawl_bindings_run(struct pawl_bindings *b, const struct pawl_symenv *env,
 		.thread_scratch = b->thread_scratch,
 		.is_stopped = b->is_stopped,
 		.stop_arg = b->stop_arg,
+		.step_ns = b->step_ns,
 	};
 	enum pawl_status status = pawl_bindings_check(b, env, err);
 	uint64_t n_bytes = pawl_offers_take(&b->offers, status != PAWL_OK);

@@ -62,6 +62,9 @@ int64_t pawl_bindings_data_bytes(const struct pawl_bindings *bindings, int32_t s
 void pawl_bindings_set_stop(
 	struct pawl_bindings *bindings, bool (*is_stopped)(void *arg), void *arg);
 
+/* The same of step_ns, on a target that times_steps; for measurements. */
+void pawl_bindings_time_steps(struct pawl_bindings *bindings, int64_t *step_ns);
+
 /*
  * Checks that everything is bound, that no cache shares memory with another or with a weight, that
  * every symbol is bound, and every dynamic index (PAWL_CAPACITY and others of

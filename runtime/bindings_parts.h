@@ -24,6 +24,7 @@ struct pawl_bindings {
 	bool owns_outputs; /* outputs lie in storages, not in scratch memory */
 	bool poisons;      /* PAWL_DEBUG=poison */
 	bool is_complete;  /* weights and caches are bound; they can be replaced, not taken away */
+	int64_t *step_ns;
 	bool (*is_stopped)(void *arg);
 	void *stop_arg;
 	bool is_apart;     /* no kv storage shares memory with another, or with a weight */

@@ -341,11 +341,10 @@ pawl_decoder_context(struct pawl_decoder *d)
 	return d->sessions.context;
 }
 
-enum pawl_status
-pawl_decoder_prepare(struct pawl_decoder *d, int64_t n_tokens, enum pawl_logits logits,
-	const struct pawl_plan **plan, struct pawl_error *err)
+static enum pawl_status
+prepare(struct pawl_decoder *d, int64_t n_tokens, enum pawl_logits logits,
+	struct pawl_held_session **held, struct pawl_error *err)
 {
-	struct pawl_held_session *held;
 	enum pawl_status status;
 
 	if (n_tokens < 1 || n_tokens > pawl_decoder_capacity(d))
@@ -357,10 +356,34 @@ pawl_decoder_prepare(struct pawl_decoder *d, int64_t n_tokens, enum pawl_logits 
 		status = pawl_kv_cache_check_rows(d->cache, n_tokens, err);
 	if (!status)
 		status = pawl_kv_cache_own(d->cache, err);
-	if (!status)
-		status = ready_session(d, n_tokens, logits, &held, err);
+	return status ? status : ready_session(d, n_tokens, logits, held, err);
+}
+
+enum pawl_status
+pawl_decoder_prepare(struct pawl_decoder *d, int64_t n_tokens, enum pawl_logits logits,
+	const struct pawl_plan **plan, struct pawl_error *err)
+{
+	struct pawl_held_session *held;
+	enum pawl_status status = prepare(d, n_tokens, logits, &held, err);
+
 	if (!status && plan)
 		*plan = pawl_decode_session_plan(held->session);
+	return status;
+}
+
+enum pawl_status
+pawl_decoder_time_steps(struct pawl_decoder *d, int64_t *step_ns, struct pawl_error *err)
+{
+	const struct pawl_device *device = pawl_inference_context_device(d->sessions.context);
+	struct pawl_held_session *held;
+	enum pawl_status status;
+
+	if (!device->api->times_steps)
+		return pawl_fail(err, PAWL_UNSUPPORTED, "target %s does not time its steps",
+			device->api->name);
+	status = prepare(d, 1, PAWL_LOGITS_LAST, &held, err);
+	if (!status)
+		pawl_bindings_time_steps(pawl_decode_session_bindings(held->session), step_ns);
 	return status;
 }
 

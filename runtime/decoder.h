@@ -127,6 +127,14 @@ struct pawl_inference_context *pawl_decoder_context(struct pawl_decoder *decoder
 enum pawl_status pawl_decoder_prepare(struct pawl_decoder *decoder, int64_t n_tokens,
 	enum pawl_logits logits, const struct pawl_plan **plan, struct pawl_error *err);
 
+/*
+ * Makes sure of the session of one token with logits after it and has its runs add to step_ns
+ * (struct pawl_run), one sum for each step of its plan; NULL ends that.  A session that takes its
+ * place times nothing.  PAWL_UNSUPPORTED on a target that does not time steps.
+ */
+enum pawl_status pawl_decoder_time_steps(
+	struct pawl_decoder *decoder, int64_t *step_ns, struct pawl_error *err);
+
 void pawl_decoder_stats(const struct pawl_decoder *decoder, struct pawl_decoder_stats *out);
 
 #endif

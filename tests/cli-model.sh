@@ -281,6 +281,24 @@ if [ -f "$top_builddir/plugins/.libs/target_cpu.so" ] && [ -f "$top_builddir/plu
   check "-v counts them too" grep -qx "pawl run: kernels: $n compiled, 0 read, none kept" "$dir/err"
   succeeds "lookup on cpu" run "$model" --target cpu -p "the other one" -n 100 --ignore-end --lookup
   check "the same text with guesses" cmp "$dir/out" "$dir/long"
+  succeeds "bench --steps" bench "$model" --target cpu -t 1,2 -p 0 -n 3 -d 0,5 -r 1 --steps --json
+  cp "$dir/out" "$dir/steps.json"
+  tool plan "$model" --target cpu
+  n=$(sed -n 's/.* nodes became \([0-9]*\) steps.*/\1/p' "$dir/out")
+  check "all steps of the plan" python3 -c '
+import json, sys
+rows = json.load(open(sys.argv[1]))["rows"]
+assert len(rows) == 4
+for row in rows:
+    steps = row["steps"]
+    assert sum(step["n"] for step in steps) == int(sys.argv[2]), steps
+    assert all(step["us"] > 0 for step in steps), steps
+    assert [step["us"] for step in steps] == sorted((step["us"] for step in steps), reverse=True)
+    assert sum(step["weight_bytes"] for step in steps) == row["weight_bytes"], row
+    assert {"matmul", "attend", "gather"} <= {step["template"] for step in steps}
+' "$dir/steps.json" "$n"
+  succeeds "bench --steps as text" bench "$model" --target cpu -t 1 -p 0 -n 3 -d 0,5 -r 1 --steps
+  check "a table below each row" test "$(grep -c ' attend  .*; rope+attention$' "$dir/out")" = 2
   for dtype in f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 q4_k q5_k q6_k; do
     tiny t.gguf $dtype
     succeeds "$dtype on ref" eval "$dir/t.gguf" --target ref --tokens $list --logits "$dir/ref"
@@ -343,6 +361,10 @@ refused 2 '^pawl bench: -t: one number with --replan and --batch' bench "$model"
 refused 2 '^pawl bench: -d: one number with --batch' bench "$model" --batch 2 -d 0,5
 refused 2 '^pawl bench: -n 0 leaves nothing to measure' bench "$model" --batch 2 -n 0
 refused 2 '^pawl bench: -n 0 leaves nothing to measure' bench "$model" --replan -n 0
+refused 2 '^pawl bench: -n 0 leaves nothing to measure' bench "$model" --steps -n 0
+refused 2 '\--steps is not for --replan' bench "$model" --replan --steps
+refused 2 '\--steps is not for --batch' bench "$model" --batch 2 --steps
+refused 1 '^pawl bench: target ref does not time its steps$' bench "$model" --target ref -p 0 -n 1 -r 1 --steps
 succeeds "bench of the whole context" bench "$model" --target ref -t 1 -p 0 -n 3 -d 253 -r 1
 refused 1 '^pawl bench: 257 positions are needed' bench "$model" --target ref -t 1 -p 0 -n 3 -d 254 -r 1
 succeeds "a prompt up to the context" bench "$model" --target ref -t 1 -p 20 -n 0 -d 5,236 -r 1

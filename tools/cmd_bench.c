@@ -4,6 +4,7 @@
 #include "runtime/json_write.h"
 #include "tools/bench_batch.h"
 #include "tools/bench_replan.h"
+#include "tools/bench_steps.h"
 #include "runtime/clock.h"
 #include "tools/engine.h"
 #include "tools/median.h"
@@ -18,7 +19,7 @@ enum { MAX_REPEATS = 100 };
 
 struct bench {
 	const char *model;
-	bool json, replan, verbose;
+	bool json, replan, steps, verbose;
 	struct pawl_ints threads, depths, batches;
 	int64_t n_prompt, n_generate, repeats;
 	struct pawl_engine_options options;
@@ -37,6 +38,7 @@ struct row {
 	double uploads, launches;            /* of one, to and on a device; a captured run is one */
 	int64_t kv_bytes;                    /* that a decoded token attends to, in the mean */
 	struct pawl_decoder_stats stats;
+	struct pawl_step_times steps; /* empty without --steps */
 };
 
 /* Ids that exercise the embedding; their meaning does not matter. */
@@ -151,6 +153,20 @@ attended_bytes(const struct bench *b, int64_t n)
 	return pawl_kv_shape_bytes(&shape);
 }
 
+/* In a round of its own, as a reading of the clock a step is not free. */
+static enum pawl_status
+time_steps(struct bench *b, struct row *row, struct pawl_error *err)
+{
+	enum pawl_status status = pawl_step_times_start(&row->steps, b->engine.decoder, err);
+	double tps, host_us;
+
+	if (!status)
+		status = time_decode(b, row, b->n_generate, &tps, &host_us, err);
+	return status ? status
+		      : pawl_step_times_stop(
+				&row->steps, b->engine.decoder, b->n_generate, err);
+}
+
 /* One round of each kind is not counted: it builds the plans and touches the memory. */
 static enum pawl_status
 measure(struct bench *b, struct row *row, struct pawl_error *err)
@@ -173,6 +189,8 @@ measure(struct bench *b, struct row *row, struct pawl_error *err)
 			status = time_decode(
 				b, row, b->n_generate, &decode[i], &host[i], err);
 	}
+	if (!status && b->steps)
+		status = time_steps(b, row, err);
 	if (status)
 		return status;
 	if (b->n_prompt)
@@ -201,6 +219,8 @@ print_row(const struct bench *b, const struct row *row, struct pawl_error *err)
 		row->decode_tps,
 		pawl_spread_text(row->decode_spread, b->n_generate ? b->repeats : 0, 1, decode),
 		row->host_us);
+	if (b->steps)
+		pawl_step_times_print(&row->steps);
 	return pawl_flush_output(err);
 }
 
@@ -228,6 +248,8 @@ add_row(const struct bench *b, struct pawl_json *json, cJSON *array, const struc
 		json, object, "rebuilds", (double)pawl_counters_rebuilds(&row->stats.counters));
 	pawl_json_real(json, object, "build_s", row->stats.build_seconds);
 	pawl_json_real(json, object, "thread_step_backs", (double)row->stats.thread_step_backs);
+	if (b->steps)
+		pawl_step_times_add(&row->steps, json, object);
 }
 
 /* What all rows were measured with. */
@@ -321,13 +343,13 @@ bench(struct bench *b, struct pawl_json *json, cJSON *rows, struct pawl_error *e
 			pawl_progress_stage(&b->progress, "measuring", i * b->depths.n + j + 1,
 				(int64_t)b->threads.n * b->depths.n);
 			status = measure(b, &row, err);
-			if (status)
-				break;
-			if (b->json)
+			if (!status && b->json)
 				add_row(b, json, rows, &row);
-			else
+			else if (!status)
 				status = print_row(b, &row, err);
-			note_row(b, &row);
+			if (!status)
+				note_row(b, &row);
+			pawl_step_times_release(&row.steps);
 		}
 	}
 	return status;
@@ -355,17 +377,17 @@ refuse_clashes(
 
 	if (b->replan)
 		exit_status = pawl_options_refuse(
-			command, args, "-p -d --ctx", "is not for --replan");
+			command, args, "-p -d --ctx --steps", "is not for --replan");
 	if (exit_status < 0 && b->batches.n)
 		exit_status = pawl_options_refuse(
-			command, args, "-p --ctx --replan", "is not for --batch");
+			command, args, "-p --ctx --replan --steps", "is not for --batch");
 	if (exit_status >= 0)
 		return exit_status;
 	if ((b->replan || b->batches.n) && b->threads.n > 1)
 		return pawl_usage_error(command, "-t: one number with --replan and --batch");
 	if (b->batches.n && b->depths.n > 1)
 		return pawl_usage_error(command, "-d: one number with --batch");
-	if ((b->replan || b->batches.n) && !b->n_generate)
+	if ((b->replan || b->batches.n || b->steps) && !b->n_generate)
 		return pawl_usage_error(command, "-n 0 leaves nothing to measure");
 	if (!b->n_prompt && !b->n_generate)
 		return pawl_usage_error(command, "-p 0 and -n 0 leave nothing to measure");
@@ -399,6 +421,8 @@ pawl_cmd_bench(int argc, char **argv)
 			"what a held plan saves: tokens decoded with and without", 0, 0},
 		{"--batch", PAWL_OPTION_INTS, &b.batches, "N,...",
 			"decode so many sequences together instead, 1 to 8", 1, PAWL_BENCH_MAX_BATCH},
+		{"--steps", PAWL_OPTION_ON, &b.steps, NULL,
+			"where the time of a decoded token goes, by the kernels of its plan", 0, 0},
 		{"--json", PAWL_OPTION_ON, &b.json, NULL, "as JSON: {\"rows\": [...]}", 0, 0},
 		{"-v", PAWL_OPTION_ON, &b.verbose, NULL,
 			"say why so many threads, how they fared, where kernels are from", 0, 0},
@@ -410,7 +434,9 @@ pawl_cmd_bench(int argc, char **argv)
 		"decoded token costs outside of compiled code: checks, token data, binding.\n"
 		"weight_bytes and kv_bytes of JSON are what a decoded token reads: packed weights,\n"
 		"and keys and values in the mean of a round; uploads and launches are those of one on\n"
-		"a GPU, a captured run being one launch.",
+		"a GPU, a captured run being one launch.\n"
+		"--steps times each step, with what thread 0 waits for the others at its end, in one\n"
+		"round more; steps that share a kernel are a line.",
 		options, sizeof(options) / sizeof(options[0]), 1, 1};
 	struct pawl_args args;
 	struct pawl_error err = {0};
