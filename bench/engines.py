@@ -6,7 +6,7 @@ together, "busy": as decode, beside a process that computes without end.
 
 A sample is a dict: kind, file, threads, n, engine, way (how the engine was told to do it, where
 there are several), tps (tokens/s; of all sequences together), clean (nothing else ran), and what
-else the engine tells: host_us, weight_bytes, kv_bytes of a token.
+else the engine tells: host_us, attention_us, weight_bytes, kv_bytes of a token.
 """
 
 import collections
@@ -59,15 +59,19 @@ class Pawl:
 
     def measure(self, cases):
         case, = cases
-        work = {"decode": ["-p", 0, "-n", self.settings.n_generate, "-d", case.n],
+        decode = ["-p", 0, "-n", self.settings.n_generate, "-d", case.n]
+        work = {"decode": decode + ["--steps"], "busy": decode,
                 "prompt": ["-p", case.n, "-n", 0],
                 "batch": ["-n", self.settings.n_generate, "-d", BATCH_DEPTH, "--batch", case.n]}
         output, clean = run_case(case, self.settings, [
             self.program, "bench", case.file, "--json", "--activations", self.activations,
             "-t", case.threads, "-r", self.settings.repeats
-        ] + work["decode" if case.kind == "busy" else case.kind])
+        ] + work[case.kind])
         row, = json.loads(output)["rows"]
         more = {key: row[key] for key in ("host_us", "weight_bytes", "kv_bytes") if key in row}
+        if "steps" in row:
+            more["attention_us"] = sum(step["us"] for step in row["steps"]
+                                       if step["template"] == "attend")
         tps = row["prompt_tps" if case.kind == "prompt" else "decode_tps"]
         return [sample(case, self.name, tps, clean, **more)]
 

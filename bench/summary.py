@@ -46,7 +46,8 @@ class Summary:
     def best(ways):
         way = max(ways, key=lambda name: median(ways[name], "tps"))
         samples = ways[way]
-        more = {name: median(samples, name) for name in ("host_us", "weight_bytes", "kv_bytes")
+        more = {name: median(samples, name)
+                for name in ("host_us", "attention_us", "weight_bytes", "kv_bytes")
                 if name in samples[0]}
         return Cell(median(samples, "tps"), way, is_sure(samples), more)
 
@@ -85,18 +86,15 @@ class Summary:
 
     def attention_share(self, case, engine):
         """
-        Time that decoding takes longer than on the smallest depth, in multiples of what reading the
-        keys and values takes at full bandwidth; None on that depth.
+        Time that steps of attention take, in multiples of what reading the keys and values takes at
+        full bandwidth; None on the smallest depth, where there is hardly anything to read.
         """
-        file, threads, depth = case
         least = min(n for kind, f, t, n, _ in self.cells if (kind, f, t) == ("decode", *case[:2]))
-        if depth == least:
+        cell, most = self.cell("decode", case, engine), self.bandwidth(*case[:2])
+        if case[2] == least:
             return None
-        cell, base = (self.cell("decode", (file, threads, n), engine) for n in (depth, least))
-        n_bytes = cell.more["kv_bytes"] - base.more["kv_bytes"]
-        most = self.bandwidth(file, threads)
-        return Figure((1 / cell.tps - 1 / base.tps) * 1e9 * most.value / n_bytes,
-                      cell.sure and base.sure and most.sure)
+        return Figure(1e3 * cell.more["attention_us"] * most.value / cell.more["kv_bytes"],
+                      cell.sure and most.sure)
 
     def is_sure(self):
         """Whether no figure is marked."""
