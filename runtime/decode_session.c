@@ -1,43 +1,17 @@
 #include "runtime/decode_session.h"
 
 #include "ir/each_token.h"
+#include "runtime/decode_inputs.h"
 #include "runtime/memory.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum data {
-	TOKEN_IDS,
-	ROPE_COS,
-	ROPE_SIN,
-	WINDOW_COS,
-	WINDOW_SIN,
-	MASK,
-	OFFSET,
-	POSITIONS,
-	WRITE_INDEX,
-	BLOCK_TABLE,
-	N_DATA
-};
-
-static const char *const data_names[N_DATA] = {
-	[TOKEN_IDS] = "token_ids",
-	[ROPE_COS] = "rope_cos",
-	[ROPE_SIN] = "rope_sin",
-	[WINDOW_COS] = "window_cos",
-	[WINDOW_SIN] = "window_sin",
-	[MASK] = "mask",
-	[OFFSET] = "offset",
-	[POSITIONS] = "positions",
-	[WRITE_INDEX] = "write_index",
-	[BLOCK_TABLE] = "block_table",
-};
-
 struct pawl_decode_session {
 	struct pawl_bindings *bindings;
 	struct pawl_plan *plan; /* of the bindings */
-	int32_t data[N_DATA];   /* slots, -1: the plan has none */
+	int32_t data[PAWL_N_DECODE_INPUTS]; /* slots, -1: the plan has none */
 	struct pawl_kv_binding kv;
 	const char *letters; /* n_which names of a layer's slots */
 };
@@ -65,20 +39,6 @@ parse_kv_name(
 }
 
 static enum pawl_status
-find_data(struct pawl_decode_session *s, int32_t slot, struct pawl_error *err)
-{
-	const char *name = s->plan->program->slots[slot].name;
-
-	for (int i = 0; i < N_DATA; i++)
-		if (!strcmp(name, data_names[i])) {
-			s->data[i] = slot;
-			return PAWL_OK;
-		}
-	return pawl_fail(err, PAWL_INVALID_GRAPH,
-		"data const %s is nothing that a decode session binds", name);
-}
-
-static enum pawl_status
 find_kv(struct pawl_decode_session *s, int32_t slot, struct pawl_error *err)
 {
 	const char *name = s->plan->program->slots[slot].name;
@@ -93,100 +53,24 @@ find_kv(struct pawl_decode_session *s, int32_t slot, struct pawl_error *err)
 	return PAWL_OK;
 }
 
+/* The key must describe the graph, or validity would compare what is not there. */
 static enum pawl_status
 find_slots(struct pawl_decode_session *s, struct pawl_error *err)
 {
 	const struct pawl_program *program = s->plan->program;
-	enum pawl_status status = PAWL_OK;
+	enum pawl_status status = pawl_decode_inputs_find(s->plan, s->data, err);
 
-	for (int i = 0; i < N_DATA; i++)
-		s->data[i] = -1;
 	for (int32_t i = 0; i < s->kv.n_layers * s->kv.n_which; i++)
 		s->kv.slots[i] = -1;
-	for (int32_t i = 0; i < program->n_slots && !status; i++) {
-		if (program->slots[i].role == PAWL_SLOT_DATA)
-			status = find_data(s, i, err);
-		else if (program->slots[i].role == PAWL_SLOT_KV)
+	for (int32_t i = 0; i < program->n_slots && !status; i++)
+		if (program->slots[i].role == PAWL_SLOT_KV)
 			status = find_kv(s, i, err);
-	}
-	return status;
-}
-
-/*
- * A table of blocks is part of the key.  Where no output reads an attention (a prompt's chunk through
- * the only layer) neither table nor positions are left in the plan, but rows are written all the same.
- */
-static enum pawl_status
-check_pages(const struct pawl_decode_session *s, struct pawl_error *err)
-{
-	static const enum data lists[] = {POSITIONS, WRITE_INDEX};
-	const struct pawl_plan_key *key = &s->plan->key;
-
-	if (s->data[BLOCK_TABLE] >= 0) {
-		const struct pawl_type *table = &s->plan->types[s->data[BLOCK_TABLE]];
-
-		if (table->rank != 2 || table->dim[0].base != key->n_sequences ||
-			table->dim[1].base != key->max_blocks || key->block_size < 1)
-			return pawl_fail(err, PAWL_INVALID_GRAPH,
-				"block_table is not of %" PRId64 " sequences of %" PRId64
-				" blocks, as the key says",
-				key->n_sequences, key->max_blocks);
-	}
-	for (int i = 0; i < 2; i++) {
-		int32_t slot = s->data[lists[i]];
-		bool is_wanted = lists[i] == WRITE_INDEX && key->n_sequences;
-
-		if (slot < 0 ? is_wanted : pawl_type_elems(&s->plan->types[slot]) != key->seq)
-			return pawl_fail(err, PAWL_INVALID_GRAPH,
-				"the graph has no data const %s of %" PRId64 " rows",
-				data_names[lists[i]], key->seq);
-	}
-	return PAWL_OK;
-}
-
-/* The key must describe the graph, or validity would compare what is not there. */
-static enum pawl_status
-check_key(const struct pawl_decode_session *s, struct pawl_error *err)
-{
-	const struct pawl_plan *plan = s->plan;
-	const struct pawl_type *ids;
-	enum pawl_status status;
-
-	if (s->data[TOKEN_IDS] < 0)
-		return pawl_fail(err, PAWL_INVALID_GRAPH, "the graph has no data const token_ids");
-	ids = &plan->types[s->data[TOKEN_IDS]];
-	if (pawl_type_elems(ids) != plan->key.seq || pawl_dtype_bytes(ids->dtype, 1) != 4)
-		return pawl_fail(err, PAWL_INVALID_GRAPH,
-			"token_ids holds %" PRId64 " of %s, the key says %" PRId64
-			" tokens of 4 bytes",
-			pawl_type_elems(ids), pawl_dtype_name(ids->dtype), plan->key.seq);
-	status = check_pages(s, err);
-	if (status)
-		return status;
-	for (int32_t i = 0; i < s->kv.n_layers * s->kv.n_which; i++)
+	for (int32_t i = 0; i < s->kv.n_layers * s->kv.n_which && !status; i++)
 		if (s->kv.slots[i] < 0)
-			return pawl_fail(err, PAWL_INVALID_GRAPH,
+			status = pawl_fail(err, PAWL_INVALID_GRAPH,
 				"the graph has no kv const cache.%c.%d",
 				s->letters[i % s->kv.n_which], i / s->kv.n_which);
-	for (int i = ROPE_COS; i < N_DATA; i++) {
-		static const enum pawl_dtype wanted[N_DATA] = {
-			[ROPE_COS] = PAWL_DTYPE_F32,
-			[ROPE_SIN] = PAWL_DTYPE_F32,
-			[OFFSET] = PAWL_DTYPE_I64,
-			[POSITIONS] = PAWL_DTYPE_I64,
-			[WRITE_INDEX] = PAWL_DTYPE_I64,
-			[BLOCK_TABLE] = PAWL_DTYPE_U32,
-		};
-		const struct pawl_type *type;
-
-		if (s->data[i] < 0)
-			continue;
-		type = &plan->types[s->data[i]];
-		if (i == MASK ? !pawl_dtype_is_float(type->dtype) : type->dtype != wanted[i])
-			return pawl_fail(err, PAWL_INVALID_GRAPH, "data const %s is %s",
-				data_names[i], pawl_dtype_name(type->dtype));
-	}
-	return PAWL_OK;
+	return status;
 }
 
 static enum pawl_status
@@ -292,8 +176,6 @@ session_new(struct pawl_plan *plan, struct pawl_weights *weights,
 	s->plan = plan;
 	status = find_slots(s, err);
 	if (!status)
-		status = check_key(s, err);
-	if (!status)
 		status = pawl_bindings_new(plan, team, &s->bindings, err);
 	if (!status)
 		status = pawl_bindings_bind_weights(s->bindings, weights, err);
@@ -380,25 +262,26 @@ PAWL_EACH_TOKEN enum pawl_status
 pawl_decode_session_realize(struct pawl_decode_session *s, const struct pawl_token_data *data,
 	const struct pawl_symenv *env, struct pawl_counters *counters, struct pawl_error *err)
 {
-	const void *bytes[N_DATA] = {
-		[TOKEN_IDS] = data->token_ids,
-		[ROPE_COS] = data->rope_cos,
-		[ROPE_SIN] = data->rope_sin,
-		[WINDOW_COS] = data->window_cos,
-		[WINDOW_SIN] = data->window_sin,
-		[MASK] = data->mask,
-		[OFFSET] = data->offset,
-		[POSITIONS] = data->positions,
-		[WRITE_INDEX] = data->write_index,
-		[BLOCK_TABLE] = data->block_table,
+	const void *bytes[PAWL_N_DECODE_INPUTS] = {
+		[PAWL_INPUT_TOKEN_IDS] = data->token_ids,
+		[PAWL_INPUT_ROPE_COS] = data->rope_cos,
+		[PAWL_INPUT_ROPE_SIN] = data->rope_sin,
+		[PAWL_INPUT_WINDOW_COS] = data->window_cos,
+		[PAWL_INPUT_WINDOW_SIN] = data->window_sin,
+		[PAWL_INPUT_MASK] = data->mask,
+		[PAWL_INPUT_OFFSET] = data->offset,
+		[PAWL_INPUT_POSITIONS] = data->positions,
+		[PAWL_INPUT_WRITE_INDEX] = data->write_index,
+		[PAWL_INPUT_BLOCK_TABLE] = data->block_table,
 	};
 
-	for (int i = 0; i < N_DATA; i++) {
+	for (int i = 0; i < PAWL_N_DECODE_INPUTS; i++) {
 		if (s->data[i] >= 0 && !bytes[i])
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-				"the plan wants %s, which is not given", data_names[i]);
+				"the plan wants %s, which is not given",
+				pawl_decode_input_name((enum pawl_decode_input)i));
 	}
-	for (int i = 0; i < N_DATA; i++)
+	for (int i = 0; i < PAWL_N_DECODE_INPUTS; i++)
 		if (s->data[i] >= 0)
 			pawl_bindings_offer(s->bindings, s->data[i], bytes[i]);
 	return pawl_bindings_run(s->bindings, env, counters, err);
@@ -411,7 +294,7 @@ pawl_decode_session_output(const struct pawl_decode_session *s, int32_t i, struc
 }
 
 static int64_t
-row_length(const struct pawl_decode_session *s, enum data table)
+row_length(const struct pawl_decode_session *s, enum pawl_decode_input table)
 {
 	return s->data[table] < 0 ? 0 : pawl_type_row_length(&s->plan->types[s->data[table]]);
 }
@@ -419,17 +302,17 @@ row_length(const struct pawl_decode_session *s, enum data table)
 int64_t
 pawl_decode_session_rope_width(const struct pawl_decode_session *s)
 {
-	return row_length(s, ROPE_COS);
+	return row_length(s, PAWL_INPUT_ROPE_COS);
 }
 
 int64_t
 pawl_decode_session_window_rope_width(const struct pawl_decode_session *s)
 {
-	return row_length(s, WINDOW_COS);
+	return row_length(s, PAWL_INPUT_WINDOW_COS);
 }
 
 static float *
-table_of(const struct pawl_decode_session *s, enum data table)
+table_of(const struct pawl_decode_session *s, enum pawl_decode_input table)
 {
 	return s->data[table] < 0 ? NULL
 				  : pawl_bindings_storage(s->bindings, s->data[table])->bytes;
@@ -438,14 +321,16 @@ table_of(const struct pawl_decode_session *s, enum data table)
 struct pawl_rope_tables
 pawl_decode_session_rope_tables(const struct pawl_decode_session *s)
 {
-	return (struct pawl_rope_tables){table_of(s, ROPE_COS), table_of(s, ROPE_SIN),
-		table_of(s, WINDOW_COS), table_of(s, WINDOW_SIN)};
+	return (struct pawl_rope_tables){.cos = table_of(s, PAWL_INPUT_ROPE_COS),
+		.sin = table_of(s, PAWL_INPUT_ROPE_SIN),
+		.window_cos = table_of(s, PAWL_INPUT_WINDOW_COS),
+		.window_sin = table_of(s, PAWL_INPUT_WINDOW_SIN)};
 }
 
 const struct pawl_type *
 pawl_decode_session_mask_type(const struct pawl_decode_session *s)
 {
-	return s->data[MASK] < 0 ? NULL : &s->plan->types[s->data[MASK]];
+	return s->data[PAWL_INPUT_MASK] < 0 ? NULL : &s->plan->types[s->data[PAWL_INPUT_MASK]];
 }
 
 PAWL_EACH_TOKEN void

@@ -408,7 +408,7 @@ START_TEST(sessions_refuse_a_key_that_is_not_the_graphs)
 		pawl_decode_session_new(plan, source->weights, pawl_decoder_cache(decoder),
 			pawl_inference_context_team(pawl_decoder_context(decoder)), &session, &err),
 		PAWL_INVALID_GRAPH);
-	ck_assert_str_eq(err.text, "token_ids holds 4 of u32, the key says 1 tokens of 4 bytes");
+	ck_assert_str_eq(err.text, "data const token_ids is u32[4], a step like this has u32[1]");
 	pawl_plan_unref(plan);
 	pawl_graph_free(graph);
 }
