@@ -5,6 +5,7 @@
 #include "runtime/cpu_count.h"
 #include "runtime/memory.h"
 #include "runtime/option_check.h"
+#include "runtime/step_graph.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -226,8 +227,8 @@ plan_graph(struct pawl_session_set *set, const struct pawl_held_session *held,
 
 static enum pawl_status
 make_plan(struct pawl_session_set *set, const struct pawl_held_session *held,
-	const struct pawl_plan_key *key, enum pawl_rebuild_reason reason, struct pawl_plan **out,
-	struct pawl_error *err)
+	const struct pawl_kv_shape *shape, const struct pawl_plan_key *key,
+	enum pawl_rebuild_reason reason, struct pawl_plan **out, struct pawl_error *err)
 {
 	const struct pawl_graph_request request = {
 		.n_tokens = key->seq,
@@ -255,7 +256,9 @@ make_plan(struct pawl_session_set *set, const struct pawl_held_session *held,
 	status = set->source.build(set->source.ctx, &request, &graph, err);
 	if (status)
 		return status;
-	status = plan_graph(set, held, graph, &options, reason, out, err);
+	status = pawl_step_graph_check(graph, &set->source, &request, shape, err);
+	if (!status)
+		status = plan_graph(set, held, graph, &options, reason, out, err);
 	pawl_graph_free(graph);
 	if (!status && set->options.plans)
 		pawl_plan_cache_put(set->options.plans, *out);
@@ -269,7 +272,8 @@ build_session(struct pawl_session_set *set, struct pawl_kv_cache *cache,
 {
 	const struct pawl_run_hooks *hooks = pawl_inference_context_hooks(set->context);
 	struct pawl_plan *plan;
-	enum pawl_status status = make_plan(set, held, key, reason, &plan, err);
+	enum pawl_status status = make_plan(
+		set, held, pawl_kv_cache_shape(cache), key, reason, &plan, err);
 
 	if (status)
 		return status;
@@ -282,14 +286,10 @@ build_session(struct pawl_session_set *set, struct pawl_kv_cache *cache,
 			hooks->is_stopped, hooks->stop_arg);
 	if (!status)
 		status = pawl_token_buffers_init(&held->buffers, held->session, err);
-	if (!status && ((held->buffers.rope_width && !set->source.rope) ||
-			       (held->buffers.window_rope_width && !set->source.window_rope)))
-		status = pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"the graph has rope tables, the model source none");
 	if (status)
 		drop_session(held);
-	/* Another one may be built next time. */
-	if (status == PAWL_INVALID_GRAPH) {
+	/* Another one may be built next time, of other consts. */
+	if (status == PAWL_INVALID_GRAPH || status == PAWL_INVALID_ARGUMENT) {
 		pawl_plan_unref(held->plan);
 		held->plan = NULL;
 	}

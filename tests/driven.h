@@ -18,6 +18,10 @@ struct pawl_driven {
 	struct pawl_tiny_model *tiny;
 	const struct pawl_model_source *source;
 	int n_built, fails; /* fails: builds nothing; 2: a graph that is wrong */
+	/* NULL, or text of a graph that is handed over otherwise, wherever it is. */
+	const char *from, *to;
+	int n_exchanged;
+	int is_stranger; /* the sizes of the model are not the graph's */
 };
 
 /* All but the model. */

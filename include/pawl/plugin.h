@@ -108,7 +108,8 @@ struct pawl_services {
 	/*
 	 * Memory of caches, packed weights, scratch and data; not of the small objects that
 	 * describe them, nor of code.  n_bytes is a multiple of alignment, a power of two; need not
-	 * be zeroed; NULL: there is none (PAWL_CODE_OUT_OF_MEMORY).  Both or none.  Any thread.
+	 * be zeroed; NULL, or memory that is not so aligned: there is none
+	 * (PAWL_CODE_OUT_OF_MEMORY).  Both or none.  Any thread.
 	 */
 	void *(*alloc)(void *user, size_t n_bytes, size_t alignment);
 	void (*free)(void *user, void *bytes, size_t n_bytes);
@@ -235,15 +236,23 @@ enum pawl_step_logits {
 };
 
 /*
- * A step that a driver wants the graph of.  Its consts:
+ * A step that a driver wants the graph of; docs/hosts.md has one whole.  Its consts:
  *   kv    cache.k.<layer> of k_type, cache.v.<layer> of v_type; of the window's layers,
  *         where ring is not 0, of ring_k_type and ring_v_type
  *   data  token_ids u32[n_tokens]; as it needs them rope_cos, rope_sin, window_cos, window_sin
  *         f32[n_tokens, rope_width], positions i64[n_tokens]; where n_sequences is 0 offset i64[],
- *         else write_index i64[n_tokens], block_table u32[n_sequences, max_blocks]
+ *         mask [n_tokens, capacity] of f32, f16 or bf16, 0 where a row sees a position, else
+ *         -inf; otherwise write_index i64[n_tokens], block_table u32[n_sequences, max_blocks]
  *   weights  all others, by name
- * Symbols: attended_len, cached_len, as it needs them.  Output 0: the logits, f32, unless there are
- * none.
+ * Symbols, as it needs them, of that range or a larger one:
+ *   attended_len  n_tokens..capacity; where n_sequences is not 0, 1..max_blocks * block_size
+ *   cached_len    0..capacity - n_tokens, where n_sequences is 0
+ * Output 0: the logits, f32 of enum pawl_step_logits, unless there are none.  What is written to
+ * caches need not be an output.
+ *
+ * Where one of these, or of the sizes in pawl_model_options, is otherwise in the graph, the call of
+ * the driver is PAWL_CODE_INVALID_GRAPH and says what it found and what it asked for; nothing was
+ * run, and the next call asks for the graph again.
  */
 struct pawl_step_request {
 	size_t struct_size;
@@ -263,7 +272,7 @@ struct pawl_step_request {
 struct pawl_model_options {
 	size_t struct_size;
 	int64_t n_layers, n_kv_heads, head_dim, n_vocab;
-	int64_t rope_width;  /* values of a row of the tables, 0: none */
+	int64_t rope_width;  /* values of a row of the tables, two of each pair; 0: none */
 	int64_t rope_halves; /* 1: element i turns with i + rope_width / 2; 0: adjacent elements */
 	int64_t window;      /* that attention of window_layers sees, 0: none has one */
 	const int64_t *window_layers;
@@ -275,7 +284,11 @@ struct pawl_model_options {
 	 */
 	int (*build)(void *user, const struct pawl_step_request *request,
 		struct pawl_host_graph *graph);
-	/* Row of the rope tables for one position, rope_width values each; NULL without. */
+	/*
+	 * Row of the rope tables for one position, rope_width values each: cos[j] is the cosine of
+	 * the angle by which element j of a head turns, so each pair's value is there twice, at
+	 * j = 2i and 2i + 1, or where rope_halves is 1 at i and i + rope_width / 2.  NULL without.
+	 */
 	void (*rope)(void *user, int64_t position, float *cos, float *sin);
 	/* The same for window_layers; NULL: as all. */
 	void (*window_rope)(void *user, int64_t position, float *cos, float *sin);
@@ -284,19 +297,24 @@ struct pawl_model_options {
 
 struct pawl_decoder_settings {
 	size_t struct_size;
-	int64_t capacity;      /* positions */
-	const char *kv_type;   /* "f16", "bf16", "f32", "q8_0"; NULL: "f16" */
-	int64_t prefill_chunk; /* tokens of a prompt in one run; 0: 32 */
+	int64_t capacity;    /* positions */
+	const char *kv_type; /* "f16", "bf16", "f32", "q8_0"; NULL: "f16" */
+	/*
+	 * Tokens of a prompt in one run, 1 to 4096; 0: 32.  A rest of at most a quarter of it, and
+	 * where it has no room a longer one, goes token by token, as does the last token always.
+	 */
+	int64_t prefill_chunk;
 	int64_t rings;         /* not 0: layers with a window keep rings where that is less */
 	int64_t ring_rollback; /* positions that may be taken back from rings */
 };
 
 struct pawl_pool_settings {
 	size_t struct_size;
-	int64_t n_blocks, block_size; /* of as many positions, a multiple of 16 */
-	int64_t max_blocks;           /* of one sequence */
-	const char *kv_type;
-	int64_t prefill_chunk;
+	int64_t n_blocks;      /* of all sequences together; the cache has n_blocks * block_size */
+	int64_t block_size;    /* positions of a block, a multiple of 16 */
+	int64_t max_blocks;    /* of one sequence, 1 to n_blocks: it grows to as many positions */
+	const char *kv_type;   /* as of pawl_decoder_settings */
+	int64_t prefill_chunk; /* the same */
 };
 
 /* Numbers are fixed for good. */
