@@ -78,12 +78,16 @@ chunk_unref(struct pawl_chunk *chunk)
 		munmap(chunk, chunk->n_mapped);
 }
 
-/* Zeroed, n being a multiple of ALIGNMENT; NULL when the source has none. */
+/* Zeroed, n being a multiple of ALIGNMENT; NULL when the source has none that is so aligned. */
 static void *
 take_from(const struct pawl_block_source *source, size_t n)
 {
 	void *bytes = source->alloc(source->user, n, ALIGNMENT);
 
+	if ((uintptr_t)bytes % ALIGNMENT) {
+		source->free(source->user, bytes, n);
+		return NULL;
+	}
 	return bytes ? memset(bytes, 0, n) : NULL;
 }
 

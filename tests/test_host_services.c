@@ -115,6 +115,7 @@ END_TEST
 struct heap {
 	atomic_llong n, n_free, bytes, most;
 	long long n_until_none;
+	size_t shift; /* bytes beyond what is aligned */
 };
 
 static void *
@@ -127,14 +128,14 @@ take(void *user, size_t n_bytes, size_t alignment)
 		return NULL;
 	ck_assert_uint_eq(n_bytes % alignment, 0);
 	ck_assert_uint_ge(alignment, 64);
-	bytes = aligned_alloc(alignment, n_bytes);
+	bytes = aligned_alloc(alignment, n_bytes + alignment);
 	ck_assert_ptr_nonnull(bytes);
-	memset(bytes, 0xee, n_bytes);
+	memset(bytes, 0xee, n_bytes + alignment);
 	atomic_fetch_add(&heap->n, 1);
 	atomic_fetch_add(&heap->bytes, (long long)n_bytes);
 	if (atomic_load(&heap->bytes) > atomic_load(&heap->most))
 		atomic_store(&heap->most, atomic_load(&heap->bytes));
-	return bytes;
+	return (char *)bytes + heap->shift;
 }
 
 static void
@@ -143,7 +144,7 @@ give(void *user, void *bytes, size_t n_bytes)
 	struct heap *heap = user;
 
 	memset(bytes, 0xdd, n_bytes);
-	free(bytes);
+	free((char *)bytes - (uintptr_t)bytes % 64);
 	atomic_fetch_add(&heap->n_free, 1);
 	atomic_fetch_sub(&heap->bytes, (long long)n_bytes);
 }
@@ -167,6 +168,31 @@ START_TEST(memory_comes_from_the_host)
 	ck_assert_int_eq(atomic_load(&heap.bytes), 0);
 	/* The cache alone has 32 KiB, the rest comes on top. */
 	ck_assert_int_gt(atomic_load(&heap.most), 2 * 2 * CAPACITY * 32 * 2);
+}
+END_TEST
+
+START_TEST(memory_that_is_not_aligned_is_none)
+{
+	struct heap heap = {.n_until_none = -1};
+	const struct pawl_services services = services_of(&heap);
+	struct pawl_host_context *context = pawl_test_host_context("ref", 1, &services);
+	struct pawl_host_cache *cache = NULL;
+	struct pawl_test_host lender;
+	long long n_before;
+
+	pawl_test_host_init(&lender, context, pawl_tiny_model_source(model), &request);
+	n_before = atomic_load(&heap.bytes);
+	heap.shift = 8;
+	pawl_test_host_refused(
+		api->cache_create(lender.plan, NULL, &cache), PAWL_CODE_OUT_OF_MEMORY, "bytes");
+	ck_assert_ptr_null(cache);
+	ck_assert_int_eq(atomic_load(&heap.bytes), n_before);
+	heap.shift = 0;
+	PAWL_HOST_OK(api->cache_create(lender.plan, NULL, &cache));
+	api->cache_release(cache);
+	pawl_test_host_release(&lender);
+	api->context_release(context);
+	ck_assert_int_eq(atomic_load(&heap.bytes), 0);
 }
 END_TEST
 
@@ -464,6 +490,7 @@ pawl_host_services_suite(void)
 	tcase_add_checked_fixture(tcase, begin, end);
 	tcase_add_test(tcase, lines_go_to_the_log);
 	tcase_add_test(tcase, memory_comes_from_the_host);
+	tcase_add_test(tcase, memory_that_is_not_aligned_is_none);
 	tcase_add_test(tcase, every_allocation_may_fail);
 	tcase_add_test(tcase, threads_come_from_the_host);
 	tcase_add_test(tcase, parts_that_do_not_run_at_once_are_found_out);
