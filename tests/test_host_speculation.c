@@ -57,6 +57,7 @@ make_pool(uint64_t *sequence)
 struct guesser {
 	int64_t wrong, more;
 	int fails;
+	uint32_t beyond; /* not 0: what it guesses in place of a wrong token */
 };
 
 static int
@@ -67,8 +68,13 @@ guess(void *user, const uint32_t *tokens, int64_t n, int64_t most, uint32_t *out
 	ck_assert_mem_eq(tokens, pawl_driven_tokens(1, 0, n), (size_t)n * sizeof(*tokens));
 	if (g->fails)
 		return 1;
-	for (int64_t i = 0; i < most; i++)
-		out[i] = (*pawl_driven_tokens(1, n + i, 1) + ((n + i) % g->wrong == 0)) % N_VOCAB;
+	for (int64_t i = 0; i < most; i++) {
+		int is_wrong = (n + i) % g->wrong == 0;
+
+		out[i] = is_wrong && g->beyond
+				 ? g->beyond
+				 : (*pawl_driven_tokens(1, n + i, 1) + (uint32_t)is_wrong) % N_VOCAB;
+	}
 	*n_out = most + g->more;
 	return 0;
 }
@@ -221,6 +227,30 @@ START_TEST(a_draft_or_the_sequence_itself_guesses)
 }
 END_TEST
 
+/* Tokens that the model does not have end a guess, and are none. */
+START_TEST(a_guess_ends_at_a_token_of_no_model)
+{
+	struct guesser g = {.wrong = 3, .beyond = N_VOCAB};
+	const struct pawl_speculation_settings settings = guessed_by(&g);
+	struct pawl_host_decoder *decoder = make_decoder();
+	struct pawl_host_speculation *s;
+	const float *logits;
+
+	PAWL_HOST_OK(api->decoder_append(decoder, pawl_driven_tokens(1, 0, PROMPT), PROMPT, NULL));
+	PAWL_HOST_OK(api->speculation_create(decoder, &settings, &s));
+	PAWL_HOST_OK(api->speculation_begin(s, pawl_driven_tokens(1, 0, PROMPT), PROMPT));
+	for (int64_t i = PROMPT; i < N; i++) {
+		PAWL_HOST_OK(api->speculation_step(s, *pawl_driven_tokens(1, i, 1), &logits));
+		pawl_driven_expect(&d, logits, 1, i + 1);
+		g.beyond = UINT32_MAX;
+	}
+	ck_assert_uint_gt(counter(s, "proposed"), 0);
+	ck_assert_uint_eq(counter(s, "proposed"), counter(s, "accepted"));
+	api->decoder_release(decoder);
+	api->speculation_release(s);
+}
+END_TEST
+
 START_TEST(a_guesser_may_fail)
 {
 	struct guesser g = {.wrong = 3, .fails = 1};
@@ -359,6 +389,7 @@ pawl_host_speculation_suite(void)
 	tcase_add_test(tcase, guesses_change_no_logits);
 	tcase_add_test(tcase, a_sequence_of_a_pool_is_guessed_too);
 	tcase_add_test(tcase, a_draft_or_the_sequence_itself_guesses);
+	tcase_add_test(tcase, a_guess_ends_at_a_token_of_no_model);
 	tcase_add_test(tcase, a_guesser_may_fail);
 	tcase_add_test(tcase, wrong_use_is_refused);
 	suite_add_tcase(suite, tcase);
