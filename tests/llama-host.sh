@@ -101,6 +101,22 @@ PAWL_CPU=aarch64
 export PAWL_CPU
 goes_on processor 'pawl: not used: this machine does not run cpu variant aarch64'
 unset PAWL_CPU
+PAWL_DEBUG=ggml,hlep
+export PAWL_DEBUG
+goes_on debug-word "pawl: not used: PAWL_DEBUG: 'hlep' is none of verify"
+PAWL_DEBUG=ggml
+host_py debug answer "$model"
+check "PAWL_DEBUG=ggml: counters when a context ends" \
+  grep -q 'W pawl: graphs [1-9].* fallbacks 0; declined: ' "$dir/debug.log"
+PAWL_DEBUG=all-threads
+PAWL_SKIP=nothing
+export PAWL_SKIP
+goes_on skip "pawl: not used: PAWL_SKIP: "
+unset PAWL_SKIP
+PAWL_THREADS=many
+export PAWL_THREADS
+goes_on threads "pawl: not used: PAWL_THREADS"
+unset PAWL_THREADS
 cat >"$dir/other.c" <<'C'
 const char *ggml_version(void);
 const char *

@@ -63,7 +63,7 @@ def counters():
 
 def declined():
     """The ops that the backend left to the host's own."""
-    words = counters_text().partition("; fell back for ")[2]
+    words = counters_text().partition("; declined: ")[2]
     return {word.split()[0] for word in words.split(",") if word}
 
 

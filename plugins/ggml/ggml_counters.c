@@ -46,7 +46,7 @@ pawl_ggml_counters_text(char *out, size_t n)
 	pthread_mutex_lock(&lock);
 	for (i = 0; i < n_declined && at < n; i++)
 		at += (size_t)snprintf(out + at, n - at, "%s %s %" PRIu64,
-			i ? "," : "; fell back for", declined[i].name, declined[i].n);
+			i ? "," : "; declined:", declined[i].name, declined[i].n);
 	pthread_mutex_unlock(&lock);
 	return out;
 }

@@ -5,9 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "passes/observe.h"
 #include "plugins/ggml/ggml_buffer.h"
 #include "plugins/ggml/ggml_counters.h"
 #include "plugins/ggml/ggml_stream.h"
+#include "runtime/cpu_count.h"
 #include "runtime/device.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -170,11 +172,24 @@ fill_tables(void)
 	registry.api = host.layout->api;
 }
 
+/* What would otherwise be found out by each plan, and leave every graph to the host. */
+static enum pawl_status
+check_environment(struct pawl_error *err)
+{
+	struct pawl_run_options options;
+	enum pawl_status status = pawl_run_options_from_env(&options, err);
+	int n_threads;
+
+	return status ? status : pawl_default_threads(NULL, 0, &n_threads, err);
+}
+
 static enum pawl_status
 start(struct pawl_error *err)
 {
 	enum pawl_status status = pawl_ggml_host_bind(&host, pawl_ggml_find_mapped, NULL, err);
 
+	if (!status)
+		status = check_environment(err);
 	if (!status)
 		status = pawl_device_open("cpu", NULL, &target, err);
 	if (status)
