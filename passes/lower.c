@@ -18,6 +18,7 @@ struct lowering {
 	const struct pawl_graph *graph;
 	struct pawl_program *program;
 	struct pawl_arena *arena; /* the program's */
+	struct pawl_slot *slots;  /* the program's until all are there */
 	int32_t *slot_of;         /* per node id, -1: none */
 	/*
 	 * The step being made: one op for each member, or for each input of a concat, which is alone.
@@ -143,7 +144,8 @@ add_op(struct lowering *l, const struct pawl_node *node, enum pawl_op op, int fi
 
 	*made = (struct pawl_step_op){.op = op, .attrs = node->attrs, .type = node->type};
 	made->name = pawl_arena_strdup(l->arena, node->name ? node->name : "");
-	if (!made->name)
+	made->inputs = pawl_arena_alloc(l->arena, (size_t)n_inputs, sizeof(*made->inputs));
+	if (!made->name || !made->inputs)
 		return no_memory(l);
 	made->n_inputs = n_inputs;
 	for (i = 0; i < n_inputs; i++) {
@@ -461,23 +463,29 @@ pawl_lower(const struct pawl_graph *graph, struct pawl_program **out, struct paw
 	l->err = err;
 	l->program = calloc(1, sizeof(*l->program));
 	l->slot_of = malloc(((size_t)graph->n_ids + 1) * sizeof(*l->slot_of));
-	if (!l->program || !l->slot_of) {
+	/* A node owns one at most, and needs one more for partial results or a plane's size. */
+	l->slots = calloc(2 * (size_t)graph->n_nodes + 1, sizeof(*l->slots));
+	if (!l->program || !l->slot_of || !l->slots) {
 		status = no_memory(l);
 	} else {
 		pawl_arena_init(&l->program->arena);
 		l->arena = &l->program->arena;
 		l->program->name = pawl_arena_strdup(l->arena, graph->name);
 		l->program->n_nodes = graph->n_nodes;
+		l->program->slots = l->slots;
 		status = copy_symbols(l);
 		if (status == PAWL_OK)
 			status = pawl_lower_slots(graph, l->program, l->slot_of, err);
 		if (status == PAWL_OK)
 			status = lower_groups(l);
+		if (status == PAWL_OK)
+			status = pawl_lower_keep_slots(l->program, err);
 	}
 	if (status == PAWL_OK)
 		*out = l->program;
 	else
 		pawl_program_free(l->program);
+	free(l->slots);
 	free(l->slot_of);
 	free(l);
 	return status;

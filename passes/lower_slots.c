@@ -112,11 +112,9 @@ pawl_lower_slots(const struct pawl_graph *graph, struct pawl_program *program, i
 	const struct pawl_node *node;
 	int32_t i;
 
-	program->slots = pawl_arena_alloc(
-		&program->arena, 2 * (size_t)graph->n_nodes + 1, sizeof(*program->slots));
 	program->outputs = pawl_arena_alloc(
 		&program->arena, (size_t)graph->n_outputs + 1, sizeof(*program->outputs));
-	if (!program->slots || !program->outputs)
+	if (!program->outputs)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for slots");
 	for (i = 0; i < graph->n_ids; i++)
 		slot_of[i] = NO_SLOT;
@@ -166,4 +164,17 @@ pawl_lower_pitch_slot(const struct pawl_graph *graph, struct pawl_program *progr
 	program->slots[i].values = value;
 	program->slots[i].n_values = 1;
 	return i;
+}
+
+enum pawl_status
+pawl_lower_keep_slots(struct pawl_program *program, struct pawl_error *err)
+{
+	size_t n = (size_t)program->n_slots;
+	struct pawl_slot *slots = pawl_arena_alloc(&program->arena, n + 1, sizeof(*slots));
+
+	if (!slots)
+		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for slots");
+	memcpy(slots, program->slots, n * sizeof(*slots));
+	program->slots = slots;
+	return PAWL_OK;
 }

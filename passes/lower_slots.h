@@ -23,4 +23,7 @@ int32_t pawl_lower_add_slot(const struct pawl_graph *graph, struct pawl_program 
 int32_t pawl_lower_pitch_slot(const struct pawl_graph *graph, struct pawl_program *program,
 	const struct pawl_type *type, int64_t pitch);
 
+/* The slots, which lie elsewhere so far, as part of the program. */
+enum pawl_status pawl_lower_keep_slots(struct pawl_program *program, struct pawl_error *err);
+
 #endif

@@ -85,7 +85,7 @@ struct pawl_step_op {
 	struct pawl_attrs attrs;
 	struct pawl_type type; /* of the result; writes appear as the op that makes the value */
 	int32_t n_inputs;
-	struct pawl_operand inputs[PAWL_MAX_INPUTS];
+	struct pawl_operand *inputs; /* n_inputs */
 	int32_t n_outs; /* stores of the result: 0 for a value used only inside, 1 or 2 */
 	struct pawl_access outs[2];
 	const char *name; /* provenance: node names joined by '+', for people */
