@@ -66,21 +66,21 @@ scratch_bytes(const struct pawl_bindings *b)
 	return end;
 }
 
+/* Of one thread. */
+static int64_t
+thread_bytes(const struct pawl_bindings *b)
+{
+	return (b->plan->code_info.thread_scratch_bytes + 63) / 64 * 64;
+}
+
 static enum pawl_status
 alloc_scratch(struct pawl_bindings *b, struct pawl_error *err)
 {
-	int64_t each = (b->plan->code_info.thread_scratch_bytes + 63) / 64 * 64;
-	enum pawl_status status;
-
 	if (b->plan->device->api->memory)
 		return pawl_remote_new(
 			b->plan, scratch_bytes(b), !b->owns_outputs, &b->remote, err);
-	status = pawl_block_init(&b->scratch, scratch_bytes(b), err);
-	if (!status)
-		status = pawl_block_init(&b->thread_block, each * b->n_threads, err);
-	for (int i = 0; i < b->n_threads && !status; i++)
-		b->thread_scratch[i] = (char *)b->thread_block.bytes + each * i;
-	return status;
+	return pawl_scratch_reserve(
+		b->scratch, scratch_bytes(b), thread_bytes(b) * b->n_threads, err);
 }
 
 static int64_t
@@ -100,7 +100,7 @@ owned_bytes(const struct pawl_bindings *b)
 static char *
 scratch_at(const struct pawl_bindings *b, int64_t offset)
 {
-	char *start = b->remote ? pawl_remote_scratch(b->remote) : b->scratch.bytes;
+	char *start = b->remote ? pawl_remote_scratch(b->remote) : b->scratch->common.bytes;
 
 	return start + offset;
 }
@@ -129,6 +129,33 @@ fill_data(struct pawl_bindings *b, int32_t slot, struct pawl_error *err)
 	return PAWL_OK;
 }
 
+/* Whatever lies in scratch memory, which may have moved. */
+static void
+point_to_scratch(struct pawl_bindings *b)
+{
+	const struct pawl_program *program = b->plan->program;
+
+	for (int32_t i = 0; i < program->n_slots; i++) {
+		const struct pawl_slot *slot = &program->slots[i];
+
+		if ((slot->role == PAWL_SLOT_TEMP || slot->role == PAWL_SLOT_OUTPUT) &&
+			!b->storages[i])
+			point(b, i, scratch_at(b, slot->offset));
+	}
+	if (b->remote)
+		return;
+	for (int32_t i = 0; i < program->n_outputs && !b->owns_outputs; i++) {
+		const struct pawl_slot *slot = &program->slots[program->outputs[i]];
+
+		if (slot->role == PAWL_SLOT_OUTPUT)
+			b->outputs[i] = scratch_at(b, slot->offset);
+	}
+	for (int i = 0; i < b->n_threads; i++)
+		b->thread_scratch[i] = (char *)b->scratch->threads.bytes + thread_bytes(b) * i;
+	b->common = b->scratch->common.bytes;
+	b->threads = b->scratch->threads.bytes;
+}
+
 static enum pawl_status
 fill_slots(struct pawl_bindings *b, struct pawl_error *err)
 {
@@ -154,35 +181,27 @@ fill_slots(struct pawl_bindings *b, struct pawl_error *err)
 			put(b, i, pawl_storage_ref(plan->literals[i]));
 			break;
 		case PAWL_SLOT_OUTPUT:
-			if (b->owns_outputs) {
-				status = pawl_storage_new_on(plan->device, outputs, &plan->types[i],
-					&storage, err);
-				if (!status)
-					put(b, i, storage);
+			if (!b->owns_outputs)
 				break;
-			}
-			point(b, i, scratch_at(b, slot->offset));
+			status = pawl_storage_new_on(
+				plan->device, outputs, &plan->types[i], &storage, err);
+			if (!status)
+				put(b, i, storage);
 			break;
 		case PAWL_SLOT_TEMP:
-			point(b, i, scratch_at(b, slot->offset));
-			break;
 		case PAWL_N_SLOT_ROLES:
 			break;
 		}
 	}
 	pawl_region_release(&region);
-	for (int32_t i = 0; i < plan->program->n_outputs && !b->remote && !b->owns_outputs; i++) {
-		int32_t output = plan->program->outputs[i];
-
-		if (plan->program->slots[output].role == PAWL_SLOT_OUTPUT)
-			b->outputs[i] = scratch_at(b, plan->program->slots[output].offset);
-	}
+	if (!status)
+		point_to_scratch(b);
 	return status;
 }
 
 static enum pawl_status
 bindings_new(struct pawl_plan *plan, struct pawl_team *team, bool owns_outputs,
-	struct pawl_bindings **out, struct pawl_error *err)
+	struct pawl_scratch *scratch, struct pawl_bindings **out, struct pawl_error *err)
 {
 	struct pawl_bindings *b = pawl_memory_zalloc(1, sizeof(*b));
 	enum pawl_status status;
@@ -193,6 +212,7 @@ bindings_new(struct pawl_plan *plan, struct pawl_team *team, bool owns_outputs,
 	b->team = team;
 	b->n_threads = team->n_threads;
 	b->owns_outputs = owns_outputs;
+	b->scratch = scratch ? scratch : &b->own;
 	b->poisons = pawl_debug(PAWL_DEBUG_POISON);
 	status = alloc_tables(b, err);
 	if (!status)
@@ -211,14 +231,21 @@ enum pawl_status
 pawl_bindings_new(struct pawl_plan *plan, struct pawl_team *team, struct pawl_bindings **out,
 	struct pawl_error *err)
 {
-	return bindings_new(plan, team, false, out, err);
+	return bindings_new(plan, team, false, NULL, out, err);
 }
 
 enum pawl_status
 pawl_bindings_new_with_outputs(struct pawl_plan *plan, struct pawl_team *team,
 	struct pawl_bindings **out, struct pawl_error *err)
 {
-	return bindings_new(plan, team, true, out, err);
+	return bindings_new(plan, team, true, NULL, out, err);
+}
+
+enum pawl_status
+pawl_bindings_new_over(struct pawl_plan *plan, struct pawl_team *team, struct pawl_scratch *scratch,
+	struct pawl_bindings **out, struct pawl_error *err)
+{
+	return bindings_new(plan, team, false, scratch, out, err);
 }
 
 void
@@ -230,8 +257,7 @@ pawl_bindings_free(struct pawl_bindings *b)
 	if (b->storages)
 		for (int32_t i = 0; i < b->plan->program->n_slots; i++)
 			pawl_storage_unref(b->storages[i]);
-	pawl_block_release(&b->scratch);
-	pawl_block_release(&b->thread_block);
+	pawl_scratch_release(&b->own);
 	pawl_memory_free(b->thread_scratch);
 	pawl_memory_free(b->args);
 	pawl_memory_free(b->outputs);
@@ -354,8 +380,8 @@ poison(struct pawl_bindings *b, struct pawl_error *err)
 
 	if (b->remote)
 		return pawl_remote_poison(b->remote, err);
-	memset(b->scratch.bytes, 0xff, b->scratch.n_bytes);
-	memset(b->thread_block.bytes, 0xff, b->thread_block.n_bytes);
+	memset(b->scratch->common.bytes, 0xff, b->scratch->common.n_bytes);
+	memset(b->scratch->threads.bytes, 0xff, b->scratch->threads.n_bytes);
 	for (int32_t i = 0; i < program->n_slots; i++)
 		if (program->slots[i].role == PAWL_SLOT_OUTPUT && b->storages[i])
 			memset(b->storages[i]->bytes, 0xff, (size_t)b->storages[i]->n_bytes);
@@ -383,6 +409,8 @@ pawl_bindings_run(struct pawl_bindings *b, const struct pawl_symenv *env,
 		counters->bytes_bound += n_bytes;
 	if (status)
 		return status;
+	if (b->common != b->scratch->common.bytes || b->threads != b->scratch->threads.bytes)
+		point_to_scratch(b);
 	if (b->poisons)
 		status = poison(b, err);
 	if (status)
@@ -412,5 +440,5 @@ pawl_bindings_output(const struct pawl_bindings *b, int32_t i, struct pawl_type 
 		return pawl_remote_output(b->remote, slot);
 	if (b->storages[slot])
 		return b->storages[slot]->bytes;
-	return (const char *)b->scratch.bytes + program->slots[slot].offset;
+	return (const char *)b->scratch->common.bytes + program->slots[slot].offset;
 }

@@ -10,6 +10,7 @@
 
 #include "runtime/counters.h"
 #include "runtime/plan.h"
+#include "runtime/scratch.h"
 #include "runtime/symenv.h"
 #include "runtime/weights.h"
 
@@ -21,6 +22,12 @@ enum pawl_status pawl_bindings_new(struct pawl_plan *plan, struct pawl_team *tea
 /* The same with a storage for each output slot, which outlives the bindings when referenced. */
 enum pawl_status pawl_bindings_new_with_outputs(struct pawl_plan *plan, struct pawl_team *team,
 	struct pawl_bindings **out, struct pawl_error *err);
+/*
+ * The same with outputs in scratch memory that other bindings take turns in, and that grows when this
+ * one needs more; it outlives them.  Unused on a device with memory of its own.
+ */
+enum pawl_status pawl_bindings_new_over(struct pawl_plan *plan, struct pawl_team *team,
+	struct pawl_scratch *scratch, struct pawl_bindings **out, struct pawl_error *err);
 /* NULL is allowed. */
 void pawl_bindings_free(struct pawl_bindings *bindings);
 

@@ -8,6 +8,7 @@
 #include "runtime/bindings.h"
 #include "runtime/offers.h"
 #include "runtime/remote.h"
+#include "runtime/scratch.h"
 
 struct pawl_bindings {
 	struct pawl_plan *plan;
@@ -17,8 +18,8 @@ struct pawl_bindings {
 	void **outputs;                 /* where outputs lie in scratch memory, NULL: elsewhere */
 	void **args;                    /* n_args */
 	struct pawl_remote *remote; /* NULL: code works on the host's memory */
-	struct pawl_block scratch;  /* of the host */
-	struct pawl_block thread_block;
+	struct pawl_scratch own, *scratch; /* of the host; lent, or its own */
+	const void *common, *threads;      /* where they lay when arguments were made to point there */
 	void **thread_scratch;
 	int n_threads;
 	bool owns_outputs; /* outputs lie in storages, not in scratch memory */

@@ -21,6 +21,7 @@ enum { D = 32, HEADS = 4, GROUPS = 2, CELLS = 512 };
 static struct pawl_ggml_host host;
 static struct pawl_device *device;
 static struct pawl_pool *pool;
+static struct pawl_scratch scratch;
 static struct pawl_error err;
 static struct pawl_fake_graph g;
 
@@ -38,6 +39,7 @@ static void
 end(void)
 {
 	pawl_fake_graph_release(&g);
+	pawl_scratch_release(&scratch);
 	pawl_pool_free(pool);
 	pawl_device_unref(device);
 	*pawl_fake_host() = (struct pawl_fake_host){.version = "0.26.0", .tensor_bytes = 336 + 32};
@@ -97,26 +99,35 @@ random_floats(struct pawl_ggml_tensor *t, unsigned seed)
 	}
 }
 
+/* Translates the graph and makes its plan held. */
+static struct pawl_ggml_held *
+hold(struct pawl_ggml_symbols *symbols, uint64_t *hash)
+{
+	struct pawl_ggml_translation translation;
+	struct pawl_ggml_held *held;
+	struct pawl_plan *plan;
+
+	ck_assert_msg(!pawl_ggml_translate(&host, &g.graph, true, &translation, &err), "%s",
+		err.text);
+	*symbols = translation.symbols;
+	*hash = pawl_ggml_translation_hash(&translation);
+	ck_assert_msg(!pawl_ggml_plans_get(*hash, translation.graph, device, &plan, &err), "%s",
+		err.text);
+	ck_assert_msg(!pawl_ggml_held_new(&host, &translation, plan, pawl_pool_team(pool),
+			      &scratch, &held, &err),
+		"%s", err.text);
+	pawl_plan_unref(plan);
+	return held;
+}
+
 /* Translates and computes the graph; returns the translation's hash. */
 static uint64_t
 compute(void)
 {
-	struct pawl_ggml_translation translation;
 	struct pawl_ggml_symbols symbols;
-	struct pawl_ggml_held *held;
-	struct pawl_plan *plan;
 	uint64_t hash;
+	struct pawl_ggml_held *held = hold(&symbols, &hash);
 
-	ck_assert_msg(!pawl_ggml_translate(&host, &g.graph, true, &translation, &err), "%s",
-		err.text);
-	symbols = translation.symbols;
-	hash = pawl_ggml_translation_hash(&translation);
-	ck_assert_msg(!pawl_ggml_plans_get(hash, translation.graph, device, &plan, &err), "%s",
-		err.text);
-	ck_assert_msg(!pawl_ggml_held_new(&host, &translation, plan, pawl_pool_team(pool), &held,
-			      &err),
-		"%s", err.text);
-	pawl_plan_unref(plan);
 	ck_assert_msg(!pawl_ggml_held_run(held, &g.graph, symbols.n_tokens, symbols.n_rows, &err),
 		"%s", err.text);
 	pawl_ggml_held_free(held);
@@ -409,10 +420,10 @@ END_TEST
 
 START_TEST(a_cell_outside_is_refused)
 {
-	struct pawl_ggml_translation translation;
+	struct pawl_ggml_symbols symbols;
 	struct pawl_ggml_held *held;
-	struct pawl_plan *plan;
 	struct layer l;
+	uint64_t hash;
 	int i, spelled_out;
 
 	for (spelled_out = 0; spelled_out < 2; spelled_out++) {
@@ -421,14 +432,7 @@ START_TEST(a_cell_outside_is_refused)
 		make_layer(&l, 1, 256, spelled_out);
 		pawl_fake_graph_count(&g);
 		fill_layer(&l, 1, 256, 3, spelled_out);
-		ck_assert_int_eq(
-			pawl_ggml_translate(&host, &g.graph, true, &translation, &err), PAWL_OK);
-		ck_assert_int_eq(pawl_ggml_plans_get(pawl_ggml_translation_hash(&translation),
-					 translation.graph, device, &plan, &err),
-			PAWL_OK);
-		ck_assert_int_eq(pawl_ggml_held_new(&host, &translation, plan,
-					 pawl_pool_team(pool), &held, &err),
-			PAWL_OK);
+		held = hold(&symbols, &hash);
 		((int64_t *)l.v_list->data)[0] = spelled_out ? CELLS : -1;
 		ck_assert_int_ne(pawl_ggml_held_run(held, &g.graph, 0, 0, &err), PAWL_OK);
 		for (i = 0; i < D * GROUPS * CELLS; i++)
@@ -437,7 +441,60 @@ START_TEST(a_cell_outside_is_refused)
 		ck_assert_msg(!pawl_ggml_held_run(held, &g.graph, 0, 0, &err), "%s", err.text);
 		assert_attention(&l, 1);
 		pawl_ggml_held_free(held);
-		pawl_plan_unref(plan);
+	}
+}
+END_TEST
+
+/* One more than there was room for moves what the others had pointed to. */
+START_TEST(held_plans_take_turns_in_scratch_memory)
+{
+	enum { N = 3 };
+	struct pawl_fake_graph graphs[N];
+	struct pawl_ggml_held *held[N];
+	struct pawl_ggml_tensor *x[N], *y[N];
+	struct pawl_ggml_symbols symbols;
+	const void *bytes = NULL;
+	float first[32];
+	uint64_t hash;
+	int i, turn, n_moves = 0;
+
+	for (i = 0; i < N; i++) {
+		int64_t n = 1 << (6 * i);
+
+		x[i] = pawl_fake_leaf(&g, PAWL_FAKE_F32, 32, n, 0, 0);
+		y[i] = pawl_fake_node(&g, "RMS_NORM", x[i], NULL, 32, n, 0, 0);
+		y[i] = pawl_fake_node(&g, "MUL_MAT", pawl_fake_leaf(&g, PAWL_FAKE_F32, 32, 32, 0, 0),
+			y[i], 32, n, 0, 0);
+		random_floats(y[i]->src[0], 9);
+		y[i] = pawl_fake_node(&g, "RMS_NORM", y[i], NULL, 32, n, 0, 0);
+		pawl_fake_graph_count(&g);
+		random_floats(x[i], 11);
+		held[i] = hold(&symbols, &hash);
+		n_moves += scratch.common.bytes != bytes;
+		bytes = scratch.common.bytes;
+		graphs[i] = g;
+		graphs[i].graph.nodes = graphs[i].nodes;
+		graphs[i].graph.use_counts = graphs[i].counts;
+		graphs[i].graph.hash_used = graphs[i].used;
+		graphs[i].graph.hash_keys = graphs[i].keys;
+		pawl_fake_graph_init(&g);
+	}
+	ck_assert_int_eq(n_moves, N);
+	for (turn = 0; turn < 2; turn++) {
+		for (i = 0; i < N; i++) {
+			ck_assert_msg(!pawl_ggml_held_run(held[i], &graphs[i].graph, 0, 0, &err),
+				"%s", err.text);
+			/* The first row is the same in all. */
+			if (!turn && !i)
+				memcpy(first, y[0]->data, sizeof(first));
+			ck_assert_mem_eq(y[i]->data, first, sizeof(first));
+			pawl_fake_floats(y[i])[5] = 7;
+		}
+	}
+	ck_assert_ptr_eq(scratch.common.bytes, bytes);
+	for (i = 0; i < N; i++) {
+		pawl_ggml_held_free(held[i]);
+		pawl_fake_graph_release(&graphs[i]);
 	}
 }
 END_TEST
@@ -668,6 +725,7 @@ pawl_ggml_suite(void)
 	tcase_add_test(tcase, norms_views_and_products);
 	tcase_add_test(tcase, attention_sees_what_the_mask_says);
 	tcase_add_test(tcase, a_cell_outside_is_refused);
+	tcase_add_test(tcase, held_plans_take_turns_in_scratch_memory);
 	tcase_add_test(tcase, shapes_have_keys);
 	tcase_add_test(tcase, two_windows_on_a_cache);
 	tcase_add_test(tcase, what_is_not_known_is_declined);

@@ -121,8 +121,8 @@ find_symbols(struct pawl_ggml_held *held, struct pawl_error *err)
 
 enum pawl_status
 pawl_ggml_held_new(const struct pawl_ggml_host *host, struct pawl_ggml_translation *translation,
-	struct pawl_plan *plan, struct pawl_team *team, struct pawl_ggml_held **out,
-	struct pawl_error *err)
+	struct pawl_plan *plan, struct pawl_team *team, struct pawl_scratch *scratch,
+	struct pawl_ggml_held **out, struct pawl_error *err)
 {
 	struct pawl_ggml_held *held = pawl_memory_zalloc(1, sizeof(*held));
 	enum pawl_status status = PAWL_OK;
@@ -143,7 +143,7 @@ pawl_ggml_held_new(const struct pawl_ggml_host *host, struct pawl_ggml_translati
 	if (!held->bound || !held->results)
 		status = pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a held plan");
 	if (!status)
-		status = pawl_bindings_new(plan, team, &held->bindings, err);
+		status = pawl_bindings_new_over(plan, team, scratch, &held->bindings, err);
 	if (!status)
 		status = pawl_symenv_init(
 			&held->env, plan->program->symbols, plan->program->n_symbols, err);

@@ -11,11 +11,12 @@
 struct pawl_ggml_held;
 
 /*
- * Takes the translation over, whether it fails or not.  team outlives it; the plan is referenced.
+ * Takes the translation over, whether it fails or not.  team and scratch outlive it; others that do not
+ * run at once may use that scratch memory too.  The plan is referenced.
  */
 enum pawl_status pawl_ggml_held_new(const struct pawl_ggml_host *host,
 	struct pawl_ggml_translation *translation, struct pawl_plan *plan, struct pawl_team *team,
-	struct pawl_ggml_held **out, struct pawl_error *err);
+	struct pawl_scratch *scratch, struct pawl_ggml_held **out, struct pawl_error *err);
 /* NULL is allowed. */
 void pawl_ggml_held_free(struct pawl_ggml_held *held);
 

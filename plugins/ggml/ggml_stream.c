@@ -43,6 +43,7 @@ struct pawl_ggml_stream {
 		int n_threads;
 		struct pawl_pool *pool;
 	} pools[MOST_POOLS];
+	struct pawl_scratch scratch; /* of all that is held: one runs at a time */
 	struct holding holdings[MOST_HELD];
 	struct shape shapes[MOST_SHAPES];
 	uint64_t clock;
@@ -167,7 +168,7 @@ hold(struct pawl_ggml_stream *stream, const struct pawl_ggml_graph *graph, struc
 		return status;
 	}
 	status = pawl_ggml_held_new(
-		host, &translation, plan, pawl_pool_team(pool), &holding->held, err);
+		host, &translation, plan, pawl_pool_team(pool), &stream->scratch, &holding->held, err);
 	pawl_plan_unref(plan);
 	if (status)
 		return status;
@@ -331,6 +332,7 @@ stream_free(struct pawl_ggml_stream *stream)
 			pawl_ggml_counters_text(text, sizeof(text)));
 	for (i = 0; i < MOST_HELD; i++)
 		pawl_ggml_held_free(stream->holdings[i].held);
+	pawl_scratch_release(&stream->scratch);
 	for (i = 0; i < MOST_POOLS; i++)
 		pawl_pool_free(stream->pools[i].pool);
 	if (stream->cpu)
