@@ -1,5 +1,5 @@
 /* The backend for llama.cpp, on graphs made by hand and a host of the tests' own. */
-#include "tests/ggml_host.h"
+#include "tests/ggml_layer.h"
 
 #include <check.h>
 #include <math.h>
@@ -16,7 +16,12 @@
 #include "runtime/pool.h"
 #include "tests/suites.h"
 
-enum { D = 32, HEADS = 4, GROUPS = 2, CELLS = 512 };
+enum {
+	D = PAWL_FAKE_WIDTH,
+	HEADS = PAWL_FAKE_HEADS,
+	GROUPS = PAWL_FAKE_GROUPS,
+	CELLS = PAWL_FAKE_CELLS
+};
 
 static struct pawl_ggml_host host;
 static struct pawl_device *device;
@@ -87,18 +92,6 @@ START_TEST(a_host_that_is_not_known)
 }
 END_TEST
 
-static void
-random_floats(struct pawl_ggml_tensor *t, unsigned seed)
-{
-	float *x = pawl_fake_floats(t);
-	int64_t i;
-
-	for (i = 0; i < t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3]; i++) {
-		seed = seed * 1664525u + 1013904223u;
-		x[i] = (float)(seed >> 8) / (1 << 23) - 1.0f;
-	}
-}
-
 /* Translates the graph and makes its plan held. */
 static struct pawl_ggml_held *
 hold(struct pawl_ggml_symbols *symbols, uint64_t *hash)
@@ -134,12 +127,6 @@ compute(void)
 	return hash;
 }
 
-static void
-assert_near(double x, double y)
-{
-	ck_assert_msg(fabs(x - y) <= 2e-5 * (1 + fabs(y)), "%.9g is not near %.9g", x, y);
-}
-
 START_TEST(elements)
 {
 	struct pawl_ggml_tensor *a = pawl_fake_leaf(&g, PAWL_FAKE_F32, 32, 3, 0, 0);
@@ -152,15 +139,15 @@ START_TEST(elements)
 	pawl_fake_param(scaled, 0, 0.5f);
 	pawl_fake_param(scaled, 1, 2.0f);
 	gated->params[0] = 1; /* SWIGLU of this host */
-	random_floats(a, 1);
-	random_floats(b, 2);
+	pawl_fake_random(a, 1);
+	pawl_fake_random(b, 2);
 	compute();
 	for (i = 0; i < 96; i++) {
 		double x = pawl_fake_floats(a)[i], y = x + (double)pawl_fake_floats(b)[i % 32];
 
-		assert_near(pawl_fake_floats(sum)[i], y);
-		assert_near(pawl_fake_floats(scaled)[i], y / 2 + 2);
-		assert_near(pawl_fake_floats(gated)[i], x / (1 + exp(-x)) * (y / 2 + 2));
+		pawl_fake_assert_near(pawl_fake_floats(sum)[i], y);
+		pawl_fake_assert_near(pawl_fake_floats(scaled)[i], y / 2 + 2);
+		pawl_fake_assert_near(pawl_fake_floats(gated)[i], x / (1 + exp(-x)) * (y / 2 + 2));
 	}
 }
 END_TEST
@@ -179,8 +166,8 @@ START_TEST(norms_views_and_products)
 	int t, n, k;
 
 	pawl_fake_param(norm, 0, 1e-5f);
-	random_floats(x, 3);
-	random_floats(w, 4);
+	pawl_fake_random(x, 3);
+	pawl_fake_random(w, 4);
 	compute();
 	for (t = 0; t < 2; t++) {
 		const float *row = pawl_fake_floats(x) + 32 * t;
@@ -192,212 +179,36 @@ START_TEST(norms_views_and_products)
 			for (k = 0; k < 32; k++)
 				rows[t][n] += (double)pawl_fake_floats(w)[32 * n + k] *
 					      (double)row[k] / sqrt(mean + 1e-5);
-			assert_near(pawl_fake_floats(y)[5 * t + n], rows[t][n]);
+			pawl_fake_assert_near(pawl_fake_floats(y)[5 * t + n], rows[t][n]);
 		}
 	}
 	for (n = 0; n < 3; n++)
 		for (t = 0; t < 2; t++)
-			assert_near(pawl_fake_floats(turned)[2 * n + t], rows[t][n + 1]);
+			pawl_fake_assert_near(pawl_fake_floats(turned)[2 * n + t], rows[t][n + 1]);
 }
 END_TEST
 
-/* One layer's attention over a cache, and the tensors that the host fills. */
-struct layer {
-	struct pawl_ggml_tensor *q, *k, *v, *positions, *k_list, *v_list, *mask, *k_cache, *v_cache;
-	struct pawl_ggml_tensor *y; /* [D * HEADS, tokens] */
-};
-
-static struct pawl_ggml_tensor *
-rope(struct pawl_ggml_tensor *x, struct pawl_ggml_tensor *positions, int64_t heads, int64_t n)
+static uint64_t
+attend_streams(int64_t streams, int64_t n, int64_t seen, int64_t first, bool spelled_out, float *y)
 {
-	struct pawl_ggml_tensor *y = pawl_fake_node(&g, "ROPE", x, positions, D, heads, n, 0);
+	struct pawl_fake_layer l = {.g = &g, .streams = streams};
+	uint64_t hash;
 
-	y->params[1] = D;
-	y->params[2] = 2;
-	pawl_fake_param(y, 5, 10000);
-	pawl_fake_param(y, 6, 1);
-	pawl_fake_param(y, 8, 1);
-	return y;
-}
-
-static void
-set_rows(struct pawl_ggml_tensor *cache, struct pawl_ggml_tensor *x, struct pawl_ggml_tensor *list,
-	int64_t width, int64_t n)
-{
-	struct pawl_ggml_tensor *rows = pawl_fake_view(&g, x, (int64_t[]){width, n, 1, 1},
-		(size_t[]){4, 4 * (size_t)width, 4 * (size_t)(width * n), 4 * (size_t)(width * n)}, 0);
-	struct pawl_ggml_tensor *dest = cache, *write;
-
-	if (width == 1)
-		dest = pawl_fake_view(&g, cache, (int64_t[]){1, cache->ne[0] * CELLS, 1, 1},
-			(size_t[]){2, 2, 2 * (size_t)cache->ne[0] * CELLS,
-				2 * (size_t)cache->ne[0] * CELLS}, 0);
-	write = pawl_fake_view(&g, dest, dest->ne, dest->nb, 0);
-	write->op = 14; /* SET_ROWS */
-	write->src[0] = rows;
-	write->src[1] = list;
-	write->src[2] = dest;
-}
-
-/* Queries turned as ggml wants them: [D, n, HEADS]. */
-static struct pawl_ggml_tensor *
-turn(struct pawl_ggml_tensor *x, int64_t heads, int64_t n)
-{
-	return pawl_fake_view(&g, x, (int64_t[]){D, n, heads, 1},
-		(size_t[]){4, 4 * D * (size_t)heads, 4 * D, 4 * D * (size_t)(heads * n)}, 0);
-}
-
-static struct pawl_ggml_tensor *
-cells_of(struct pawl_ggml_tensor *cache, int64_t n)
-{
-	return pawl_fake_view(&g, cache, (int64_t[]){D, n, GROUPS, 1},
-		(size_t[]){2, 2 * D * GROUPS, 2 * D, 2 * D * GROUPS * CELLS}, 0);
-}
-
-static void
-products(struct layer *l, int64_t n, int64_t seen)
-{
-	struct pawl_ggml_tensor *scores, *weighed, *y, *v;
-
-	scores = pawl_fake_node(
-		&g, "MUL_MAT", cells_of(l->k_cache, seen), turn(l->q, HEADS, n), seen, n, HEADS, 0);
-	scores->params[0] = 10;
-	weighed = pawl_fake_node(&g, "SOFT_MAX", scores, l->mask, seen, n, HEADS, 0);
-	pawl_fake_param(weighed, 0, 0.125f);
-	v = pawl_fake_view(&g, l->v_cache, (int64_t[]){seen, D, GROUPS, 1},
-		(size_t[]){2, 2 * CELLS, 2 * CELLS * D, 2 * CELLS * D * GROUPS}, 0);
-	y = pawl_fake_node(&g, "MUL_MAT", v, weighed, D, n, HEADS, 0);
-	y = pawl_fake_view(&g, y, (int64_t[]){D, HEADS, n, 1},
-		(size_t[]){4, 4 * D * (size_t)n, 4 * D, 4 * D * HEADS * (size_t)n}, 0);
-	l->y = pawl_fake_node(&g, "CONT", y, NULL, D * HEADS, n, 0, 0);
-}
-
-/* n tokens that look at `seen` cells; spelled out as products, or as one op. */
-static void
-make_layer(struct layer *l, int64_t n, int64_t seen, bool spelled_out)
-{
-	struct pawl_ggml_tensor *attention;
-
-	l->q = pawl_fake_leaf(&g, PAWL_FAKE_F32, D, HEADS, n, 0);
-	l->k = pawl_fake_leaf(&g, PAWL_FAKE_F32, D, GROUPS, n, 0);
-	l->v = pawl_fake_leaf(&g, PAWL_FAKE_F32, D * GROUPS, n, 0, 0);
-	l->positions = pawl_fake_leaf(&g, PAWL_FAKE_I32, n, 0, 0, 0);
-	l->k_list = pawl_fake_leaf(&g, PAWL_FAKE_I64, n, 0, 0, 0);
-	l->v_list = pawl_fake_leaf(&g, PAWL_FAKE_I64, spelled_out ? n * D * GROUPS : n, 0, 0, 0);
-	l->mask = pawl_fake_leaf(&g, spelled_out ? PAWL_FAKE_F32 : PAWL_FAKE_F16, seen, n, 0, 0);
-	l->k_cache = pawl_fake_leaf(&g, PAWL_FAKE_F16, D * GROUPS, CELLS, 0, 0);
-	l->v_cache = pawl_fake_leaf(&g, PAWL_FAKE_F16, D * GROUPS, CELLS, 0, 0);
-	l->q = rope(l->q, l->positions, HEADS, n);
-	l->k = rope(l->k, l->positions, GROUPS, n);
-	set_rows(l->k_cache, l->k, l->k_list, D * GROUPS, n);
-	set_rows(l->v_cache, l->v, l->v_list, spelled_out ? 1 : D * GROUPS,
-		spelled_out ? n * D * GROUPS : n);
-	if (spelled_out) {
-		products(l, n, seen);
-		return;
-	}
-	attention = pawl_fake_node(&g, "FLASH_ATTN_EXT", turn(l->q, HEADS, n),
-		cells_of(l->k_cache, seen), D, HEADS, n, 0);
-	attention->src[2] = cells_of(l->v_cache, seen);
-	attention->src[3] = l->mask;
-	pawl_fake_param(attention, 0, 0.125f);
-	attention->params[3] = 10;
-	/* Its sources come before it. */
-	g.nodes[g.graph.n_nodes - 2] = attention->src[2];
-	g.nodes[g.graph.n_nodes - 1] = attention;
-	l->y = attention;
-}
-
-/* Token t stands at position 100 + t, in cell `first` + 7 t, and sees the cells of all up to itself. */
-static void
-fill_layer(struct layer *l, int64_t n, int64_t seen, int64_t first, bool spelled_out)
-{
-	int64_t t, s, e;
-
-	random_floats(l->q->src[0], 5);
-	random_floats(l->k->src[0], 6);
-	random_floats(l->v, 7);
-	for (t = 0; t < n; t++) {
-		((int32_t *)l->positions->data)[t] = (int32_t)(100 + t);
-		((int64_t *)l->k_list->data)[t] = first + 7 * t;
-		for (e = 0; spelled_out && e < D * GROUPS; e++)
-			((int64_t *)l->v_list->data)[t * D * GROUPS + e] =
-				e * CELLS + first + 7 * t;
-		if (!spelled_out)
-			((int64_t *)l->v_list->data)[t] = first + 7 * t;
-		for (s = 0; s < seen; s++) {
-			bool hides = s < first || (s - first) % 7 || (s - first) / 7 > t;
-
-			if (spelled_out)
-				pawl_fake_floats(l->mask)[t * seen + s] = hides ? -INFINITY : 0.0f;
-			else
-				((uint16_t *)l->mask->data)[t * seen + s] = hides ? 0xfc00 : 0;
-		}
-	}
-}
-
-static double
-turned(const float *x, int64_t position, int i)
-{
-	int half = D / 2, k = i % half;
-	double angle = (double)position * pow(10000, -2.0 * k / D);
-
-	return i < half ? (double)x[k] * cos(angle) - (double)x[k + half] * sin(angle)
-			: (double)x[k + half] * cos(angle) + (double)x[k] * sin(angle);
-}
-
-static double
-stored(double x)
-{
-	return (double)pawl_f32_from_f16(pawl_f16_from_f32((float)x));
-}
-
-static void
-assert_attention(const struct layer *l, int64_t n)
-{
-	const float *q = pawl_fake_floats(l->q->src[0]), *k = pawl_fake_floats(l->k->src[0]);
-	const float *v = pawl_fake_floats(l->v);
-	double weight[16], sum, most, y;
-	int64_t t, u;
-	int h, i;
-
-	for (t = 0; t < n; t++) {
-		for (h = 0; h < HEADS; h++) {
-			for (u = 0, sum = 0, most = -1e9; u <= t; u++) {
-				const float *key = k + (u * GROUPS + h / 2) * D;
-
-				for (i = 0, weight[u] = 0; i < D; i++)
-					weight[u] += turned(q + (t * HEADS + h) * D, 100 + t, i) *
-						     stored(turned(key, 100 + u, i)) / 8;
-				most = fmax(most, weight[u]);
-			}
-			for (u = 0; u <= t; u++)
-				sum += weight[u] = exp(weight[u] - most);
-			for (i = 0; i < D; i++) {
-				for (u = 0, y = 0; u <= t; u++)
-					y += weight[u] / sum *
-					     stored((double)v[(u * GROUPS + h / 2) * D + i]);
-				assert_near(pawl_fake_floats(l->y)[(t * HEADS + h) * D + i], y);
-			}
-		}
-	}
+	pawl_fake_graph_release(&g);
+	pawl_fake_graph_init(&g);
+	pawl_fake_layer_make(&l, n, seen, spelled_out);
+	pawl_fake_graph_count(&g);
+	pawl_fake_layer_fill(&l, n, seen, first, spelled_out);
+	hash = compute();
+	pawl_fake_layer_assert(&l, n);
+	memcpy(y, l.y->data, (size_t)(streams * n * HEADS * D) * sizeof(*y));
+	return hash;
 }
 
 static uint64_t
 attend(int64_t n, int64_t seen, int64_t first, bool spelled_out, float *y)
 {
-	struct layer l;
-	uint64_t hash;
-
-	pawl_fake_graph_release(&g);
-	pawl_fake_graph_init(&g);
-	make_layer(&l, n, seen, spelled_out);
-	pawl_fake_graph_count(&g);
-	fill_layer(&l, n, seen, first, spelled_out);
-	hash = compute();
-	assert_attention(&l, n);
-	memcpy(y, l.y->data, (size_t)(n * HEADS * D) * sizeof(*y));
-	return hash;
+	return attend_streams(1, n, seen, first, spelled_out, y);
 }
 
 START_TEST(attention_sees_what_the_mask_says)
@@ -418,28 +229,48 @@ START_TEST(attention_sees_what_the_mask_says)
 }
 END_TEST
 
+/* With several streams, how many tokens each has is no more a part of a plan. */
+START_TEST(streams_take_turns)
+{
+	float y[3 * 5 * HEADS * D], z[3 * 5 * HEADS * D];
+	uint64_t hash = attend_streams(3, 5, 256, 3, false, y);
+	uint64_t products = attend_streams(3, 5, 256, 3, true, z);
+
+	ck_assert_mem_eq(y, z, sizeof(y));
+	ck_assert_uint_eq(attend_streams(3, 3, 512, 290, false, z), hash);
+	ck_assert_uint_eq(attend_streams(3, 4, 512, 290, true, z), products);
+	ck_assert_uint_ne(attend_streams(2, 5, 256, 3, false, z), hash);
+	/* A token of each is a plan of its own. */
+	hash = attend_streams(3, 1, 256, 3, false, y);
+	ck_assert_uint_eq(attend_streams(3, 1, 512, 290, false, z), hash);
+	ck_assert_mem_eq(y, z, 3 * HEADS * D * sizeof(*y));
+	attend_streams(3, 1, 256, 3, true, z);
+	ck_assert_mem_eq(y, z, 3 * HEADS * D * sizeof(*y));
+}
+END_TEST
+
 START_TEST(a_cell_outside_is_refused)
 {
 	struct pawl_ggml_symbols symbols;
 	struct pawl_ggml_held *held;
-	struct layer l;
+	struct pawl_fake_layer l = {.g = &g, .streams = 1};
 	uint64_t hash;
 	int i, spelled_out;
 
 	for (spelled_out = 0; spelled_out < 2; spelled_out++) {
 		pawl_fake_graph_release(&g);
 		pawl_fake_graph_init(&g);
-		make_layer(&l, 1, 256, spelled_out);
+		pawl_fake_layer_make(&l, 1, 256, spelled_out);
 		pawl_fake_graph_count(&g);
-		fill_layer(&l, 1, 256, 3, spelled_out);
+		pawl_fake_layer_fill(&l, 1, 256, 3, spelled_out);
 		held = hold(&symbols, &hash);
 		((int64_t *)l.v_list->data)[0] = spelled_out ? CELLS : -1;
 		ck_assert_int_ne(pawl_ggml_held_run(held, &g.graph, 0, 0, &err), PAWL_OK);
 		for (i = 0; i < D * GROUPS * CELLS; i++)
 			ck_assert_int_eq(((uint16_t *)l.k_cache->data)[i], 0);
-		fill_layer(&l, 1, 256, 3, spelled_out);
+		pawl_fake_layer_fill(&l, 1, 256, 3, spelled_out);
 		ck_assert_msg(!pawl_ggml_held_run(held, &g.graph, 0, 0, &err), "%s", err.text);
-		assert_attention(&l, 1);
+		pawl_fake_layer_assert(&l, 1);
 		pawl_ggml_held_free(held);
 	}
 }
@@ -465,10 +296,10 @@ START_TEST(held_plans_take_turns_in_scratch_memory)
 		y[i] = pawl_fake_node(&g, "RMS_NORM", x[i], NULL, 32, n, 0, 0);
 		y[i] = pawl_fake_node(&g, "MUL_MAT", pawl_fake_leaf(&g, PAWL_FAKE_F32, 32, 32, 0, 0),
 			y[i], 32, n, 0, 0);
-		random_floats(y[i]->src[0], 9);
+		pawl_fake_random(y[i]->src[0], 9);
 		y[i] = pawl_fake_node(&g, "RMS_NORM", y[i], NULL, 32, n, 0, 0);
 		pawl_fake_graph_count(&g);
-		random_floats(x[i], 11);
+		pawl_fake_random(x[i], 11);
 		held[i] = hold(&symbols, &hash);
 		n_moves += scratch.common.bytes != bytes;
 		bytes = scratch.common.bytes;
@@ -504,13 +335,13 @@ START_TEST(shapes_have_keys)
 	struct pawl_ggml_numbers numbers = {NULL, NULL, 0};
 	static struct pawl_fake_graph first;
 	struct pawl_ggml_key a, b;
-	struct layer l;
+	struct pawl_fake_layer l = {.g = &g, .streams = 1};
 
-	make_layer(&l, 2, 256, false);
+	pawl_fake_layer_make(&l, 2, 256, false);
 	ck_assert_int_eq(pawl_ggml_key_of(&host, &g.graph, &numbers, &a, &err), PAWL_OK);
 	first = g;
 	pawl_fake_graph_init(&g); /* at other addresses */
-	make_layer(&l, 2, 256, false);
+	pawl_fake_layer_make(&l, 2, 256, false);
 	ck_assert_int_eq(pawl_ggml_key_of(&host, &g.graph, &numbers, &b, &err), PAWL_OK);
 	ck_assert(a.a == b.a && a.b == b.b);
 	l.y->params[0]++;
@@ -694,7 +525,7 @@ START_TEST(a_stream_falls_back)
 	pawl_ggml_stream_set_threads(stream, 1);
 	memcpy(&release, (char *)stream + 8 * 2, sizeof(release));
 	memcpy(&run, (char *)stream + 8 * (size_t)(1 + host.layout->graph_compute), sizeof(run));
-	random_floats(a, 8);
+	pawl_fake_random(a, 8);
 	for (i = 0; i < 3; i++) {
 		pawl_fake_floats(y)[5] = 0;
 		ck_assert_int_eq(run(stream, &g.graph), PAWL_GGML_SUCCESS);
@@ -724,6 +555,7 @@ pawl_ggml_suite(void)
 	tcase_add_test(tcase, elements);
 	tcase_add_test(tcase, norms_views_and_products);
 	tcase_add_test(tcase, attention_sees_what_the_mask_says);
+	tcase_add_test(tcase, streams_take_turns);
 	tcase_add_test(tcase, a_cell_outside_is_refused);
 	tcase_add_test(tcase, held_plans_take_turns_in_scratch_memory);
 	tcase_add_test(tcase, shapes_have_keys);

@@ -32,6 +32,15 @@ struct pawl_node *pawl_ggml_cache_of(
 struct pawl_node *pawl_ggml_join(
 	struct pawl_ggml_translator *t, struct pawl_node *const *parts, int64_t n_parts);
 
+/*
+ * Where streams take turns: the rows of a stream of a source [d, rows, heads, streams], as
+ * [rows, heads, d]; and rows of all streams [all, heads, d] made of those.  NULL: err or graph->error.
+ */
+struct pawl_node *pawl_ggml_take_turn(
+	struct pawl_ggml_translator *t, const struct pawl_ggml_source *s, int64_t stream);
+struct pawl_node *pawl_ggml_put_turns(struct pawl_ggml_translator *t,
+	const struct pawl_ggml_source *s, struct pawl_node *const *parts, int64_t n_parts);
+
 /* What stands in err or graph->error, as op's failure. */
 enum pawl_status pawl_ggml_failure(
 	struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op);

@@ -31,6 +31,11 @@ pawl_ggml_fill_index(const struct pawl_ggml_bind *bind, const struct pawl_ggml_g
 	int64_t n = list->ne[0] / bind->step / bind->streams, base, r, j;
 
 	base = pawl_ggml_window_of(bind, graph) / bind->unit_bytes;
+	if (bind->is_whole) {
+		for (r = 0; r < n * bind->streams; r++)
+			out[r] = -1;
+		out += bind->stream * n;
+	}
 	for (r = 0; r < n; r++) {
 		int64_t at = (bind->stream * n + r) * bind->step, cell = entry(list, at) - base;
 
@@ -112,5 +117,18 @@ pawl_ggml_fill_rope(const struct pawl_ggml_bind *bind, double *frequencies,
 			cosines[at] = cosines[other] = c[i] * (float)bind->magnitude;
 			sines[at] = sines[other] = s[i] * (float)bind->magnitude;
 		}
+	}
+}
+
+void
+pawl_ggml_fill_turn(const struct pawl_ggml_bind *bind, int64_t n, int32_t *from, int64_t *to)
+{
+	int64_t r;
+
+	for (r = 0; r < n; r++) {
+		if (from)
+			from[r] = (int32_t)(bind->stream * n + r);
+		if (to)
+			to[r] = bind->stream * n + r;
 	}
 }

@@ -26,4 +26,7 @@ void pawl_ggml_fill_mask(const struct pawl_ggml_bind *bind, const struct pawl_gg
 void pawl_ggml_fill_rope(const struct pawl_ggml_bind *bind, double *frequencies,
 	const struct pawl_ggml_graph *graph, float *cosines, float *sines);
 
+/* The n rows of a stream, as indices and as places; either may be NULL. */
+void pawl_ggml_fill_turn(const struct pawl_ggml_bind *bind, int64_t n, int32_t *from, int64_t *to);
+
 #endif

@@ -11,7 +11,7 @@
 
 /* What a binding came to in this plan. */
 struct bound {
-	/* Of its const in rows and packed; of cosines and sines; of mask and offset; -1: none. */
+	/* Of its const in rows and packed; of two consts, d<i> and d<i + 1>; -1: none. */
 	int32_t slots[2];
 	const void *bytes;  /* that are bound */
 	double *frequencies; /* of ROPE */
@@ -65,7 +65,8 @@ find_slots(struct pawl_ggml_held *held, int32_t i, struct pawl_error *err)
 	bound->slots[1] = -1;
 	if (bind->kind == PAWL_GGML_BIND_WEIGHT && bound->slots[0] >= 0)
 		bound->slots[1] = find_slot(held->plan, name, bound->slots[0] + 1);
-	if (bind->kind == PAWL_GGML_BIND_ROPE || bind->kind == PAWL_GGML_BIND_MASK) {
+	if (bind->kind == PAWL_GGML_BIND_ROPE || bind->kind == PAWL_GGML_BIND_MASK ||
+		bind->kind == PAWL_GGML_BIND_TURN) {
 		snprintf(name, sizeof(name), "d%" PRId32, bind->number + 1);
 		bound->slots[1] = find_slot(held->plan, name, 0);
 	}
@@ -316,6 +317,10 @@ bind_one(struct pawl_ggml_held *held, int32_t i, const struct pawl_ggml_graph *g
 			pawl_ggml_fill_rope(bind, bound->frequencies, graph, data_of(held, slot),
 				data_of(held, bound->slots[1]));
 		return PAWL_OK;
+	case PAWL_GGML_BIND_TURN:
+		pawl_ggml_fill_turn(bind, t->ne[1], slot < 0 ? NULL : data_of(held, slot),
+			bound->slots[1] < 0 ? NULL : data_of(held, bound->slots[1]));
+		return PAWL_OK;
 	}
 	return PAWL_OK;
 }
@@ -374,7 +379,8 @@ pawl_ggml_held_run(struct pawl_ggml_held *held, const struct pawl_ggml_graph *gr
 	int32_t i;
 
 	pawl_symenv_clear(&held->env);
-	status = bind_symbol(held, translation->symbols.tokens, n_tokens, err);
+	status = bind_symbol(held, translation->symbols.tokens,
+		n_tokens / translation->symbols.streams, err);
 	if (!status)
 		status = bind_symbol(held, translation->symbols.rows, n_rows, err);
 	for (i = 0; i < translation->n_binds && !status; i++)

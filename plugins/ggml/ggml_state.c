@@ -166,6 +166,7 @@ static struct pawl_node *
 index_list(struct pawl_ggml_translator *t, const struct pawl_ggml_state *state, int64_t stream,
 	const struct pawl_ggml_bind *wanted, int64_t n_rows)
 {
+	bool is_whole = pawl_ggml_takes_turns(t);
 	struct pawl_type type = {.dtype = PAWL_DTYPE_I64, .rank = 1};
 	const struct pawl_ggml_tensor *list = pawl_ggml_at(t->source, &wanted->tensor);
 	struct pawl_ggml_bind *bind;
@@ -198,7 +199,9 @@ index_list(struct pawl_ggml_translator *t, const struct pawl_ggml_state *state, 
 	bind->pitch = wanted->pitch;
 	bind->unit_bytes = wanted->unit_bytes;
 	bind->cells = wanted->cells;
-	type.dim[0] = state->streams == 1 ? pawl_ggml_token_dim(t, n_rows) : pawl_dim_const(n_rows);
+	bind->is_whole = is_whole;
+	type.dim[0] = is_whole ? pawl_ggml_token_dim(t, n_rows * state->streams)
+			       : pawl_ggml_stream_dim(t, n_rows);
 	return pawl_ggml_const(t, bind, PAWL_ROLE_DATA, &type);
 }
 
@@ -215,7 +218,7 @@ store_as(struct pawl_ggml_translator *t, struct pawl_node *x, enum pawl_dtype dt
 	return pawl_build(t->graph, PAWL_OP_QUANTIZE, NULL, &x, 1, &attrs, NULL);
 }
 
-/* Rows of a stream in the shape of the cells that they become. */
+/* Rows of a stream, or of all where streams take turns, in the shape of the cells that they become. */
 static struct pawl_node *
 rows_of(struct pawl_ggml_translator *t, const struct pawl_ggml_state *state, struct pawl_node *x,
 	int64_t stream, int64_t n_rows)
@@ -225,7 +228,7 @@ rows_of(struct pawl_ggml_translator *t, const struct pawl_ggml_state *state, str
 	struct pawl_type type = type_of(state);
 	struct pawl_dim dim;
 
-	if (state->streams > 1)
+	if (state->streams > 1 && !pawl_ggml_takes_turns(t))
 		x = pawl_build_slice(t->graph, x, start, stop);
 	if (!x)
 		return NULL;

@@ -68,22 +68,33 @@ count_tokens(const struct pawl_ggml_translator *t)
 	return 0;
 }
 
+/* The streams of all caches; 0: there are different numbers of them. */
+static int64_t
+count_streams(const struct pawl_ggml_translator *t)
+{
+	int64_t streams = t->n_states ? t->states[0].streams : 1;
+	int32_t i;
+
+	for (i = 0; i < t->n_states; i++)
+		if (t->states[i].streams != streams)
+			return 0;
+	return streams;
+}
+
 static void
 add_symbols(struct pawl_ggml_translator *t)
 {
 	struct pawl_ggml_symbols *symbols = &t->out->symbols;
-	int32_t i;
+	int64_t n = count_tokens(t), streams = count_streams(t);
 
-	*symbols = (struct pawl_ggml_symbols){.tokens = -1, .rows = -1};
-	if (!t->symbolic)
+	*symbols = (struct pawl_ggml_symbols){.tokens = -1, .rows = -1, .streams = 1};
+	if (!t->symbolic || !streams || n % streams)
 		return;
-	for (i = 0; i < t->n_states; i++)
-		if (t->states[i].streams > 1)
-			return;
-	symbols->n_tokens = count_tokens(t);
-	if (symbols->n_tokens > 1)
+	symbols->n_tokens = n;
+	symbols->streams = streams;
+	if (n / streams > 1)
 		symbols->tokens = pawl_graph_add_symbol(
-			t->graph, "tokens", 1, bucket(symbols->n_tokens), 1);
+			t->graph, "tokens", 1, bucket(n) / streams, 1);
 }
 
 /* Places for the nodes, in a table that stays at most half full; views only count their uses. */

@@ -30,7 +30,9 @@ enum pawl_ggml_bind_kind {
 	 * row r sees no cell beyond that plus r
 	 */
 	PAWL_GGML_BIND_MASK,
-	PAWL_GGML_BIND_ROPE    /* consts d<i> and d<i + 1>: cosines and sines of positions */
+	PAWL_GGML_BIND_ROPE,   /* consts d<i> and d<i + 1>: cosines and sines of positions */
+	/* consts d<i>: i32, d<i + 1>: i64: the rows of a stream, of which the tensor has ne[1] */
+	PAWL_GGML_BIND_TURN
 };
 
 struct pawl_ggml_bind {
@@ -45,6 +47,7 @@ struct pawl_ggml_bind {
 	int64_t stream, stream_bytes;
 	/* INDEX and MASK: the rows of a stream of `streams` together; the tensor has all of them. */
 	int64_t streams;
+	int64_t is_whole; /* INDEX: all rows, those of other streams going nowhere */
 	/*
 	 * INDEX: list[row * step] counts units of unit_bytes from the start of the cache, and must lie
 	 * among the `cells` of the stream; with step > 1, entry j of a row is j * pitch further.
@@ -59,8 +62,9 @@ struct pawl_ggml_bind {
 };
 
 struct pawl_ggml_symbols {
-	int32_t tokens, rows; /* indices of symbols, -1: none */
-	int64_t n_tokens, n_rows;
+	int32_t tokens, rows; /* indices of symbols, -1: none; tokens are those of one stream */
+	int64_t n_tokens, n_rows; /* in all */
+	int64_t streams;
 };
 
 struct pawl_ggml_translation {

@@ -69,6 +69,8 @@ queries(struct pawl_ggml_translator *t, const struct attend *a, int64_t stream)
 
 	if (a->streams == 1)
 		return pawl_ggml_read_source(t, &a->q, 3, rows_first);
+	if (pawl_ggml_takes_turns(t))
+		return pawl_ggml_take_turn(t, &a->q, stream);
 	q = part_of(t, pawl_ggml_read_source(t, &a->q, 4, streams_first), stream);
 	return q ? pawl_build_reshape(t->graph, q, 3,
 			   (int64_t[]){a->rows, q->type.dim[2].base, q->type.dim[3].base})
@@ -129,7 +131,7 @@ mask_of(struct pawl_ggml_translator *t, const struct attend *a, int64_t stream, 
 	char name[24];
 	int32_t i;
 
-	type.dim[0] = a->streams == 1 ? pawl_ggml_token_dim(t, a->rows) : pawl_dim_const(a->rows);
+	type.dim[0] = pawl_ggml_stream_dim(t, a->rows);
 	type.dim[1] = pawl_dim_const(cells);
 	for (i = 0; i < t->out->n_binds; i++) {
 		bind = &t->out->binds[i];
@@ -238,7 +240,9 @@ attend(struct pawl_ggml_translator *t, const struct attend *a)
 		if (!parts[s])
 			return NULL;
 	}
-	return pawl_ggml_join(t, parts, a->streams);
+	return a->streams > 1 && pawl_ggml_takes_turns(t)
+		       ? pawl_ggml_put_turns(t, &a->q, parts, a->streams)
+		       : pawl_ggml_join(t, parts, a->streams);
 }
 
 enum pawl_status

@@ -70,8 +70,24 @@ pawl_ggml_token_dim(const struct pawl_ggml_translator *t, int64_t n)
 	const struct pawl_ggml_symbols *symbols = &t->out->symbols;
 
 	if (symbols->tokens >= 0 && n == symbols->n_tokens)
+		return (struct pawl_dim){0, symbols->streams, symbols->tokens};
+	return pawl_dim_const(n);
+}
+
+struct pawl_dim
+pawl_ggml_stream_dim(const struct pawl_ggml_translator *t, int64_t n)
+{
+	const struct pawl_ggml_symbols *symbols = &t->out->symbols;
+
+	if (symbols->tokens >= 0 && n * symbols->streams == symbols->n_tokens)
 		return (struct pawl_dim){0, 1, symbols->tokens};
 	return pawl_dim_const(n);
+}
+
+bool
+pawl_ggml_takes_turns(const struct pawl_ggml_translator *t)
+{
+	return t->out->symbols.tokens >= 0 && t->out->symbols.streams > 1;
 }
 
 struct pawl_ggml_bind *
@@ -228,7 +244,8 @@ count_of(const struct pawl_ggml_translator *t, struct pawl_dim dim)
 
 	if (dim.sym < 0)
 		return dim.base;
-	return dim.sym == symbols->tokens ? symbols->n_tokens : symbols->n_rows;
+	return dim.sym == symbols->tokens ? symbols->n_tokens / symbols->streams * dim.factor
+					  : symbols->n_rows;
 }
 
 static int64_t

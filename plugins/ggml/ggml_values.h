@@ -101,6 +101,13 @@ bool pawl_ggml_is_leaf(struct pawl_ggml_translator *t, const struct pawl_ggml_te
 
 /* The number n as a dim of tokens when it is that, else a constant. */
 struct pawl_dim pawl_ggml_token_dim(const struct pawl_ggml_translator *t, int64_t n);
+/* The same of the tokens of one stream. */
+struct pawl_dim pawl_ggml_stream_dim(const struct pawl_ggml_translator *t, int64_t n);
+/*
+ * Whether there are several streams with a symbol for the tokens of each, so that no view tells where one
+ * begins: rows are taken and put by lists.
+ */
+bool pawl_ggml_takes_turns(const struct pawl_ggml_translator *t);
 
 /* A binding with a const name's number; NULL when memory is exhausted. */
 struct pawl_ggml_bind *pawl_ggml_bind_add(struct pawl_ggml_translator *t,
