@@ -157,9 +157,12 @@ head(struct pawl_gguf_builder *b, struct pawl_node *x)
 {
 	x = pawl_decode_wanted_rows(b->graph, &b->in, x);
 	x = norm(b, x, weight(b, "output_norm.weight"));
-	return pawl_build_matmul(b->graph, x,
+	x = pawl_build_matmul(b->graph, x,
 		b->config->has_head ? weight(b, "output.weight")
 				    : pawl_graph_find(b->graph, "token_embd.weight"));
+	return b->in.request->logits == PAWL_LOGITS_GREEDY
+		       ? pawl_build_unary(b->graph, PAWL_OP_ARGMAX, x)
+		       : x;
 }
 
 enum pawl_status

@@ -128,10 +128,13 @@ end_runs(struct pawl_decoder *d, struct start *start, enum pawl_status status)
 	pawl_memory_free(start->kept);
 }
 
-/* Runs n <= seq tokens and advances the cache by n.  start: of a call of several runs, or NULL. */
+/*
+ * Runs n <= seq tokens and advances the cache by n.  start: of a call of several runs, or NULL.
+ * output: what `logits` gives, or NULL.
+ */
 PAWL_EACH_TOKEN static enum pawl_status
 forward(struct pawl_decoder *d, struct start *start, const uint32_t *tokens, int64_t n, int64_t seq,
-	enum pawl_logits logits, const float **rows, struct pawl_error *err)
+	enum pawl_logits logits, const void **output, struct pawl_error *err)
 {
 	enum pawl_status status = pawl_kv_cache_check_room(d->cache, seq, err);
 	struct pawl_token_data data;
@@ -157,8 +160,8 @@ forward(struct pawl_decoder *d, struct start *start, const uint32_t *tokens, int
 		return status;
 	pawl_kv_cache_advance(d->cache, n);
 	counters_of(d)->tokens += (uint64_t)n;
-	if (rows)
-		*rows = pawl_decode_session_output(held->session, 0, NULL);
+	if (output)
+		*output = pawl_decode_session_output(held->session, 0, NULL);
 	return PAWL_OK;
 }
 
@@ -181,16 +184,17 @@ takes_chunk(const struct pawl_decoder *d, int64_t n)
 	return chunk > 1 && n > chunk / 4 && !pawl_kv_cache_check_room(d->cache, chunk, NULL);
 }
 
-enum pawl_status
-pawl_decoder_prefill(struct pawl_decoder *d, const uint32_t *tokens, int64_t n,
-	const float **logits, struct pawl_error *err)
+/* last: what the last token brings. */
+static enum pawl_status
+prefill(struct pawl_decoder *d, const uint32_t *tokens, int64_t n, enum pawl_logits last,
+	const void **output, struct pawl_error *err)
 {
 	struct start start = {.len = pawl_kv_cache_len(d->cache)};
 	int64_t chunk = d->options.prefill_chunk, take;
 	enum pawl_status status = check_tokens(d, tokens, n, err);
 
 	for (int64_t done = 0; done < n && !status; done += take) {
-		int64_t left = n - done - 1; /* the last token brings the logits */
+		int64_t left = n - done - 1;
 
 		if (left > 0 && takes_chunk(d, left)) {
 			take = left < chunk ? left : chunk;
@@ -198,11 +202,22 @@ pawl_decoder_prefill(struct pawl_decoder *d, const uint32_t *tokens, int64_t n,
 				NULL, err);
 		} else {
 			take = 1;
-			status = forward(d, &start, tokens + done, 1, 1, PAWL_LOGITS_LAST, logits,
-				err);
+			status = forward(d, &start, tokens + done, 1, 1, last, output, err);
 		}
 	}
 	end_runs(d, &start, status);
+	return status;
+}
+
+enum pawl_status
+pawl_decoder_prefill(struct pawl_decoder *d, const uint32_t *tokens, int64_t n,
+	const float **logits, struct pawl_error *err)
+{
+	const void *output;
+	enum pawl_status status = prefill(d, tokens, n, PAWL_LOGITS_LAST, &output, err);
+
+	if (!status && logits)
+		*logits = output;
 	return status;
 }
 
@@ -210,23 +225,67 @@ PAWL_EACH_TOKEN enum pawl_status
 pawl_decoder_step(
 	struct pawl_decoder *d, uint32_t token, const float **logits, struct pawl_error *err)
 {
+	const void *output;
 	enum pawl_status status = check_tokens(d, &token, 1, err);
 
-	return status ? status : forward(d, NULL, &token, 1, 1, PAWL_LOGITS_LAST, logits, err);
+	if (!status)
+		status = forward(d, NULL, &token, 1, 1, PAWL_LOGITS_LAST, &output, err);
+	if (!status && logits)
+		*logits = output;
+	return status;
+}
+
+/* The output of a step that chooses. */
+PAWL_EACH_TOKEN static enum pawl_status
+take_choice(
+	const struct pawl_decoder *d, const int32_t *choice, uint32_t *next, struct pawl_error *err)
+{
+	if (*choice < 0)
+		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
+			"a logit after position %" PRId64 " is not a number",
+			pawl_kv_cache_len(d->cache) - 1);
+	*next = (uint32_t)*choice;
+	return PAWL_OK;
+}
+
+enum pawl_status
+pawl_decoder_prefill_greedy(struct pawl_decoder *d, const uint32_t *tokens, int64_t n,
+	uint32_t *next, struct pawl_error *err)
+{
+	const void *choice;
+	enum pawl_status status = prefill(d, tokens, n, PAWL_LOGITS_GREEDY, &choice, err);
+
+	return status ? status : take_choice(d, choice, next, err);
+}
+
+PAWL_EACH_TOKEN enum pawl_status
+pawl_decoder_step_greedy(
+	struct pawl_decoder *d, uint32_t token, uint32_t *next, struct pawl_error *err)
+{
+	const void *choice;
+	enum pawl_status status = check_tokens(d, &token, 1, err);
+
+	if (!status)
+		status = forward(d, NULL, &token, 1, 1, PAWL_LOGITS_GREEDY, &choice, err);
+	return status ? status : take_choice(d, choice, next, err);
 }
 
 enum pawl_status
 pawl_decoder_extend(struct pawl_decoder *d, const uint32_t *tokens, int64_t n, int64_t rows,
 	const float **logits, struct pawl_error *err)
 {
+	const void *output;
 	enum pawl_status status = check_tokens(d, tokens, n, err);
 
 	if (!status && rows < n)
 		status = pawl_fail(err, PAWL_INVALID_ARGUMENT,
 			"%" PRId64 " tokens in a run of %" PRId64 " rows", n, rows);
-	return status ? status
-		      : forward(d, NULL, tokens, n, rows,
-				rows == 1 ? PAWL_LOGITS_LAST : PAWL_LOGITS_ALL, logits, err);
+	if (!status)
+		status = forward(d, NULL, tokens, n, rows,
+			rows == 1 ? PAWL_LOGITS_LAST : PAWL_LOGITS_ALL, &output, err);
+	if (!status)
+		*logits = output;
+	return status;
 }
 
 enum pawl_status
@@ -241,7 +300,7 @@ pawl_decoder_eval(struct pawl_decoder *d, const uint32_t *tokens, int64_t n,
 
 	for (int64_t done = 0; done < n && !status; done += take) {
 		int64_t position = pawl_kv_cache_len(d->cache);
-		const float *rows;
+		const void *rows;
 
 		if (takes_chunk(d, n - done)) {
 			take = n - done < chunk ? n - done : chunk;
@@ -253,7 +312,8 @@ pawl_decoder_eval(struct pawl_decoder *d, const uint32_t *tokens, int64_t n,
 				err);
 		}
 		for (int64_t i = 0; i < take && !status; i++)
-			status = row(arg, position + i, rows + i * d->source.n_vocab, err);
+			status = row(arg, position + i,
+				(const float *)rows + i * d->source.n_vocab, err);
 	}
 	end_runs(d, &start, status);
 	return status;

@@ -71,6 +71,16 @@ enum pawl_status pawl_decoder_step(
 	struct pawl_decoder *decoder, uint32_t token, const float **logits, struct pawl_error *err);
 
 /*
+ * The same with the id of the largest logit, the lowest of equal ones: chosen where the model runs,
+ * so that a device sends four bytes.  PAWL_INVALID_ARGUMENT when one is not a number; the tokens are
+ * appended nevertheless.
+ */
+enum pawl_status pawl_decoder_prefill_greedy(struct pawl_decoder *decoder, const uint32_t *tokens,
+	int64_t n, uint32_t *next, struct pawl_error *err);
+enum pawl_status pawl_decoder_step_greedy(
+	struct pawl_decoder *decoder, uint32_t token, uint32_t *next, struct pawl_error *err);
+
+/*
  * Appends n >= 1 tokens in one run of `rows` >= n, which must fit; *logits are those after each of
  * the n, [n][n_vocab], valid until the next call.  One number of rows is one plan, whatever n is.
  */

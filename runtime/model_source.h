@@ -48,7 +48,8 @@ struct pawl_model_source {
 	enum pawl_pairs rope_pairs;
 	/*
 	 * Output 0 is f32 logits [n_tokens, n_vocab], or [1, n_vocab] where only the last are asked
-	 * for of one sequence, unless none are; the other outputs do not matter.
+	 * for of one sequence, unless none are; i32 [1] where a greedy choice is (only by
+	 * pawl_decoder_step_greedy and its like).  The other outputs do not matter.
 	 */
 	enum pawl_status (*build)(void *ctx, const struct pawl_graph_request *request,
 		struct pawl_graph **out, struct pawl_error *err);

@@ -29,22 +29,31 @@ check_type(const struct step *s, const char *what, const struct pawl_type *found
 	return pawl_fail(err, PAWL_INVALID_GRAPH, "%s is %s, asked for is %s", what, here, there);
 }
 
-static enum pawl_status
-check_logits(const struct step *s, struct pawl_error *err)
+/* Logits, or the choice of one; of a request for either. */
+static struct pawl_type
+wanted_output(const struct step *s)
 {
 	const struct pawl_graph_request *request = s->request;
 	bool is_last = request->logits == PAWL_LOGITS_LAST && request->n_sequences <= 1;
 	const int64_t dims[] = {is_last ? 1 : request->n_tokens, s->source->n_vocab};
-	const struct pawl_type wanted = pawl_type_make(PAWL_DTYPE_F32, 2, dims);
 
-	if (request->logits == PAWL_LOGITS_NONE)
+	return request->logits == PAWL_LOGITS_GREEDY
+		       ? pawl_type_make(PAWL_DTYPE_I32, 1, (const int64_t[]){1})
+		       : pawl_type_make(PAWL_DTYPE_F32, 2, dims);
+}
+
+static enum pawl_status
+check_output(const struct step *s, struct pawl_error *err)
+{
+	const struct pawl_type wanted = wanted_output(s);
+	char text[TYPE_BYTES];
+
+	if (s->request->logits == PAWL_LOGITS_NONE)
 		return PAWL_OK;
-	if (!s->graph->n_outputs)
-		return pawl_fail(err, PAWL_INVALID_GRAPH,
-			"the graph has no output, asked for are logits f32[%" PRId64 ", %" PRId64
-			"]",
-			dims[0], dims[1]);
-	return check_type(s, "output 0", &s->graph->outputs[0]->type, &wanted, err);
+	if (s->graph->n_outputs)
+		return check_type(s, "output 0", &s->graph->outputs[0]->type, &wanted, err);
+	pawl_print_type(text, sizeof(text), s->graph, &wanted);
+	return pawl_fail(err, PAWL_INVALID_GRAPH, "the graph has no output, asked for is %s", text);
 }
 
 /* The layer of cache.k.<layer> or cache.v.<layer>, -1: of another name or out of range. */
@@ -181,7 +190,7 @@ pawl_step_graph_check(const struct pawl_graph *graph, const struct pawl_model_so
 	struct pawl_error *err)
 {
 	const struct step s = {graph, source, request, shape};
-	enum pawl_status status = check_logits(&s, err);
+	enum pawl_status status = check_output(&s, err);
 	const struct pawl_node *node;
 
 	pawl_foreach_node(node, graph)

@@ -118,7 +118,7 @@ done
 refused 2 '^pawl run: --draft: a model is in a file, not in a standard stream ' run m -p x --draft -
 refused 2 '^pawl tokenize: --bos and --no-bos exclude each other' tokenize m --bos --no-bos
 refused 2 '^pawl plan: --seq: 0 is not in 1 \.\. 4096' plan m --seq 0
-refused 2 "^pawl plan: --logits: 'some' is none of none|last|all" plan m --logits some
+refused 2 "^pawl plan: --logits: 'some' is none of none|last|all|greedy" plan m --logits some
 refused 2 "^pawl bench: -t: entry 2: '' is not a whole number" bench m -t 1,
 refused 2 "^pawl bench: -t: entry 1: '' is not a whole number" bench m -t ,1
 refused 2 '^pawl bench: -t: entry 2: 0 is not in 1 \.\. 1024' bench m -t 1,0,2

@@ -374,7 +374,7 @@ START_TEST(options_of_no_kind_are_refused)
 	ck_assert_int_eq(
 		pawl_decoder_prepare(decoder, 1, (enum pawl_logits)PAWL_N_LOGITS, &plan, &err),
 		PAWL_INVALID_ARGUMENT);
-	ck_assert_str_eq(err.text, "logits is 3, not in 0 .. 2");
+	ck_assert_str_eq(err.text, "logits is 4, not in 0 .. 3");
 	ck_assert_ptr_null(plan);
 	ck_assert_int_eq(
 		pawl_decoder_prepare(decoder, 1, PAWL_LOGITS_ALL, &plan, &err), PAWL_OK);

@@ -154,7 +154,7 @@ START_TEST(output_0_is_the_logits)
 			"output 0 is f32[1, 64], asked for is f32[1, 40]"},
 		{ONE, "  output %58\n", "", "output 0 is f16[1, 2, 64, 16]@k16, asked for is f32"},
 		{ONE, "  output %", "; output %",
-			"the graph has no output, asked for are logits f32[1, 40]"},
+			"the graph has no output, asked for is f32[1, 40]"},
 		{ONE, "  output %58\n",
 			"  %half = cast %58 {dtype = f16} : f16[1, 40]\n  output %half\n",
 			"output 0 is f16[1, 40], asked for is f32[1, 40]"},

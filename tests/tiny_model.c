@@ -205,6 +205,8 @@ build_nodes(struct builder *b)
 	x = pawl_decode_wanted_rows(b->g, &b->in, x);
 	x = pawl_build_rms_norm(b->g, x, weight(b, "output_norm.weight"), 1e-5);
 	x = pawl_build_matmul(b->g, x, embedding);
+	if (b->r->logits == PAWL_LOGITS_GREEDY)
+		x = pawl_build_unary(b->g, PAWL_OP_ARGMAX, x);
 	if (!x)
 		return;
 	/* Logits first. */

@@ -48,14 +48,25 @@ print_end(struct pawl_utf8_stream *stream)
 	pawl_flush_output(NULL);
 }
 
+/* What comes next: chosen where the model runs, or to be drawn from logits. */
+struct next {
+	bool is_chosen;
+	uint32_t id;
+	const float *logits;
+};
+
 static enum pawl_status
 prefill(struct pawl_engine *engine, const struct pawl_token_list *prompt,
-	const struct pawl_generate_options *options, struct pawl_generation *g,
-	const float **logits, struct pawl_error *err)
+	const struct pawl_generate_options *options, struct pawl_generation *g, struct next *next,
+	struct pawl_error *err)
 {
+	const uint32_t *ids = prompt->ids + g->n_restored;
+	int64_t n = (int64_t)prompt->n - g->n_restored;
 	double start = pawl_seconds();
-	enum pawl_status status = pawl_decoder_prefill(engine->decoder,
-		prompt->ids + g->n_restored, (int64_t)prompt->n - g->n_restored, logits, err);
+	enum pawl_status status =
+		next->is_chosen
+			? pawl_decoder_prefill_greedy(engine->decoder, ids, n, &next->id, err)
+			: pawl_decoder_prefill(engine->decoder, ids, n, &next->logits, err);
 
 	if (!status && options->speculative)
 		status = pawl_speculative_begin(
@@ -65,18 +76,26 @@ prefill(struct pawl_engine *engine, const struct pawl_token_list *prompt,
 	return status;
 }
 
+static enum pawl_status
+append(struct pawl_engine *engine, const struct pawl_generate_options *options, uint32_t token,
+	struct next *next, struct pawl_error *err)
+{
+	if (options->speculative)
+		return pawl_speculative_step(options->speculative, token, &next->logits, err);
+	if (next->is_chosen)
+		return pawl_decoder_step_greedy(engine->decoder, token, &next->id, err);
+	return pawl_decoder_step(engine->decoder, token, &next->logits, err);
+}
+
 /* One token more, its allocations and bound bytes counted. */
 static enum pawl_status
 step(struct pawl_engine *engine, const struct pawl_generate_options *options, uint32_t token,
-	const float **logits, struct pawl_generation *g, struct pawl_error *err)
+	struct next *next, struct pawl_generation *g, struct pawl_error *err)
 {
 	const struct pawl_counters *counters =
 		pawl_inference_context_counters(pawl_decoder_context(engine->decoder));
 	uint64_t allocations = pawl_memory_allocations(), bytes = counters->bytes_bound;
-	enum pawl_status status =
-		options->speculative
-			? pawl_speculative_step(options->speculative, token, logits, err)
-			: pawl_decoder_step(engine->decoder, token, logits, err);
+	enum pawl_status status = append(engine, options, token, next, err);
 
 	g->step_allocations += pawl_memory_allocations() - allocations;
 	g->step_bytes_bound += counters->bytes_bound - bytes;
@@ -86,7 +105,7 @@ step(struct pawl_engine *engine, const struct pawl_generate_options *options, ui
 
 static enum pawl_status
 generate(struct pawl_engine *engine, const struct pawl_generate_options *options,
-	const float *logits, struct pawl_sampler *sampler, struct pawl_progress *progress,
+	struct next *next, struct pawl_sampler *sampler, struct pawl_progress *progress,
 	struct pawl_generation *g, struct pawl_error *err)
 {
 	const struct pawl_tokenizer *tokenizer = pawl_model_tokenizer(engine->model);
@@ -99,9 +118,11 @@ generate(struct pawl_engine *engine, const struct pawl_generate_options *options
 	while (!status) {
 		uint32_t id;
 
-		status = pawl_sampler_pick(sampler, logits, &id, err);
+		if (!next->is_chosen)
+			status = pawl_sampler_pick(sampler, next->logits, &next->id, err);
 		if (status)
 			break;
+		id = next->id;
 		if (!g->first_token_seconds) {
 			pawl_progress_end(progress);
 			g->first_token_seconds = pawl_seconds() - g->start;
@@ -116,7 +137,7 @@ generate(struct pawl_engine *engine, const struct pawl_generate_options *options
 		status = print_piece(tokenizer, id, &stream, err);
 		if (status || (int64_t)g->tokens.n == options->n)
 			break;
-		status = step(engine, options, id, &logits, g, err);
+		status = step(engine, options, id, next, g, err);
 	}
 	g->decode_seconds = pawl_seconds() - start;
 	if (g->first_token_seconds)
@@ -129,8 +150,8 @@ pawl_generate(struct pawl_engine *engine, const struct pawl_token_list *prompt,
 	const struct pawl_generate_options *options, struct pawl_progress *progress,
 	struct pawl_generation *out, struct pawl_error *err)
 {
+	struct next next = {.is_chosen = options->sampler.temp <= 0 && !options->speculative};
 	struct pawl_sampler *sampler = NULL;
-	const float *logits;
 	double build_seconds;
 	enum pawl_status status = pawl_sampler_new(
 		&options->sampler, pawl_decoder_n_vocab(engine->decoder), &sampler, err);
@@ -138,9 +159,9 @@ pawl_generate(struct pawl_engine *engine, const struct pawl_token_list *prompt,
 	out->n_prompt = (int64_t)prompt->n;
 	out->n_restored = pawl_decoder_len(engine->decoder);
 	if (!status)
-		status = prefill(engine, prompt, options, out, &logits, err);
+		status = prefill(engine, prompt, options, out, &next, err);
 	if (!status)
-		status = generate(engine, options, logits, sampler, progress, out, err);
+		status = generate(engine, options, &next, sampler, progress, out, err);
 	pawl_sampler_free(sampler);
 	out->speculation.runs = (uint64_t)out->n_steps;
 	if (options->speculative) {

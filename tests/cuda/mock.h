@@ -36,6 +36,7 @@ struct pawl_mock {
 	/* What has been done. */
 	uint64_t n_calls, calls[PAWL_MOCK_N_CALLS];
 	uint64_t kernels_run;
+	uint64_t bytes_down;      /* that copies brought to the host */
 	uint64_t pageable_copies; /* on behalf of memory that is not pinned */
 	/* What there is. */
 	int64_t contexts, streams, modules, graphs, execs, allocations, pinned;

@@ -253,6 +253,8 @@ pawl_mock_work_run(const struct pawl_mock_work *work)
 		pawl_mock_mistake("a copy leaves the memory of the device");
 		return PAWL_CUDA_ERROR_ILLEGAL_ADDRESS;
 	}
+	if (work->kind == PAWL_MOCK_DOWN)
+		pawl_mock.bytes_down += work->n;
 	if (work->kind == PAWL_MOCK_FILL)
 		memset(work->to, work->value, work->n);
 	else

@@ -343,6 +343,41 @@ START_TEST(tokens_are_those_of_the_cpu)
 }
 END_TEST
 
+START_TEST(a_choice_is_all_that_comes_down)
+{
+	const struct subject *s = &subjects[0];
+	struct pawl_mock *mock = pawl_mock_use();
+	struct pawl_device *cuda = pawl_mock_device(), *cpu;
+	const uint32_t prompt[] = {7, 3, 11};
+	struct driver here, there;
+	uint32_t chosen, token;
+	struct model m;
+
+	OK(pawl_device_open(PAWL_CUDA_BESIDE, NULL, &cpu, ERR));
+	model_open(&m, s);
+	driver_open(&here, &m, s, cpu);
+	driver_open(&there, &m, s, cuda);
+	OK(pawl_decoder_prefill_greedy(here.decoder, prompt, 3, &token, ERR));
+	OK(pawl_decoder_prefill_greedy(there.decoder, prompt, 3, &chosen, ERR));
+	for (int t = 0; t < s->n_short; t++) {
+		struct counts before = count(mock, cuda);
+		uint64_t bytes = mock->bytes_down;
+
+		ck_assert_uint_eq(chosen, token);
+		OK(pawl_decoder_step_greedy(there.decoder, token, &chosen, ERR));
+		check_counts(before, count(mock, cuda));
+		ck_assert_uint_eq(mock->bytes_down - bytes, 4);
+		OK(pawl_decoder_step_greedy(here.decoder, token, &token, ERR));
+	}
+	driver_close(&there);
+	driver_close(&here);
+	model_close(&m);
+	pawl_device_unref(cpu);
+	pawl_device_unref(cuda);
+	pawl_mock_check_end(mock);
+}
+END_TEST
+
 TCase *
 pawl_cuda_session_tcase(void)
 {
@@ -350,6 +385,7 @@ pawl_cuda_session_tcase(void)
 
 	tcase_add_loop_test(tcase, tokens_are_those_of_the_cpu, 0,
 		pawl_mock_is_long() ? N_SUBJECTS : N_SHORT);
+	tcase_add_test(tcase, a_choice_is_all_that_comes_down);
 	tcase_set_timeout(tcase, 0);
 	return tcase;
 }
