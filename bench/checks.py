@@ -1,6 +1,7 @@
 """What scripts refuse before they measure: one line and exit status 2."""
 
 import argparse
+import contextlib
 import os
 import sys
 
@@ -44,20 +45,43 @@ def is_program(path):
 
 
 def can_write(path):
-    """As write_text() does."""
+    """As replacing() does."""
     folder = os.path.dirname(path) or "."
-    if os.path.isdir(path) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+    if (os.path.lexists(path) and not os.path.isfile(path)) or not os.path.isdir(folder) or \
+            not os.access(folder, os.W_OK):
         refuse("%s: it cannot be written" % path)
 
 
-def write_text(path, text):
-    """All of it or, whatever happens, nothing."""
+@contextlib.contextmanager
+def replacing(path, mode="w", **options):
+    """A file that becomes path once all of it is written or, whatever happens, is gone."""
     part = "%s.%d.part" % (path, os.getpid())
     try:
-        with open(part, "w", encoding="utf-8") as out:
-            out.write(text)
+        with open(part, mode, **options) as out:
+            yield out
         os.replace(part, path)
-    except BaseException:
+    except BaseException as error:
         if os.path.exists(part):
             os.remove(part)
+        if isinstance(error, OSError) and error.filename in (None, part):
+            error.filename = path
         raise
+
+
+def write_text(path, text):
+    with replacing(path, encoding="utf-8") as out:
+        out.write(text)
+
+
+def finish(main):
+    """Ends with the status of main(), or, when a file cannot be used, with one line and status 1."""
+    try:
+        status = main()
+        sys.stdout.flush()
+    except OSError as error:
+        # Python would try once more to write what is left.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print("%s: %s: %s" % (os.path.basename(sys.argv[0]), error.filename or "standard output",
+                              error.strerror), file=sys.stderr)
+        status = 1
+    sys.exit(status)

@@ -6,9 +6,11 @@
  *	device NVIDIA H200, sm_90, 132 multiprocessors, driver of CUDA 13.0
  *	copy 4312.5 GB/s
  */
+#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 
+#include "ir/parse.h"
 #include "plugins/cuda_driver.h"
 #include "runtime/clock.h"
 #include "tools/median.h"
@@ -82,17 +84,19 @@ measure(const struct pawl_cuda_calls *call, struct memory *m, double *gbs)
 int
 main(int argc, char **argv)
 {
-	int megabytes = argc == 2 ? atoi(argv[1]) : 0;
-	struct memory m = {.n = (size_t)megabytes << 20};
+	struct memory m = {.n = 0};
 	struct pawl_cuda_driver driver;
 	struct pawl_error err;
+	int64_t megabytes;
 	double gbs = 0;
 	enum pawl_status status;
 
-	if (megabytes < 1 || megabytes > MAX_MEGABYTES) {
-		fprintf(stderr, "usage: copy_bandwidth MEGABYTES\n");
+	if (argc != 2 || !pawl_parse_int(argv[1], strlen(argv[1]), &megabytes) || megabytes < 1 ||
+		megabytes > MAX_MEGABYTES) {
+		fprintf(stderr, "usage: copy_bandwidth MEGABYTES (1 to %d)\n", MAX_MEGABYTES);
 		return 2;
 	}
+	m.n = (size_t)megabytes << 20;
 	status = pawl_cuda_driver_open(&driver, &err);
 	if (!status)
 		status = pawl_cuda_enter(&driver, &err);
@@ -110,5 +114,10 @@ main(int argc, char **argv)
 	}
 	printf("copy %.1f GB/s\n", gbs);
 	pawl_cuda_driver_close(&driver);
+	errno = 0;
+	if (fflush(stdout) || ferror(stdout)) {
+		fprintf(stderr, "copy_bandwidth: standard output: %s\n", strerror(errno));
+		return 1;
+	}
 	return 0;
 }

@@ -7,12 +7,14 @@ a folder; models that were not at hand are named.
 """
 
 import array
+import contextlib
 import json
 import os
 import re
 import sys
 
-from checks import Parser, is_file, refuse, whole
+from checks import Parser, finish, is_file, refuse, whole
+from children import end_on_signals
 from report import markdown
 
 # Of the largest logit.  Sums have another order on a GPU, and what is stored as f16 may be rounded
@@ -24,9 +26,10 @@ def read_logits(path, positions):
     values = array.array("f")
     is_file(path)
     with open(path, "rb") as file:
-        values.frombytes(file.read())
-    if not values or len(values) % positions:
+        data = file.read()
+    if not data or len(data) % (positions * values.itemsize):
         refuse("%s: no logits of %d positions" % (path, positions))
+    values.frombytes(data)
     n = len(values) // positions
     return [values[i * n:(i + 1) * n] for i in range(positions)]
 
@@ -42,7 +45,7 @@ def compare(args):
     for got, wanted in rows:
         if len(got) != len(wanted):
             refuse("%s and %s: other vocabularies" % (args.gpu, args.reference))
-        largest = max(map(abs, wanted))
+        largest = max(map(abs, wanted)) or 1.0
         # That a NaN is far from everything takes "not ... <=".
         apart = [abs(a - b) / largest for a, b in zip(got, wanted)]
         worst = float("inf") if any(x != x for x in apart) else max(worst, max(apart))
@@ -61,23 +64,28 @@ def lines_of(folder, name):
     path = os.path.join(folder, name)
     if not os.path.exists(path):
         return []
-    with open(path, encoding="utf-8") as file:
+    with open(path, encoding="utf-8", errors="replace") as file:
         return file.read().splitlines()
 
 
+@contextlib.contextmanager
+def results_of(folder, name):
+    """The lines of a file, which is refused when the block cannot make sense of them."""
+    try:
+        yield lines_of(folder, name)
+    except (ValueError, LookupError, TypeError, ArithmeticError):
+        refuse("%s: not what device-check.sh writes there" % os.path.join(folder, name))
+
+
 def bench_rows(folder, model, copy):
-    path = os.path.join(folder, model + ".bench.json")
-    if not os.path.exists(path):
-        return []
-    with open(path, encoding="utf-8") as file:
-        rows = json.load(file)["rows"]
     table = []
-    for row in rows:
-        gbs = 1e-9 * (row["weight_bytes"] + row["kv_bytes"]) * row["decode_tps"]
-        table.append([model, "%d" % row["depth"], "%.1f" % row["decode_tps"],
-                      "%.0f" % row["prompt_tps"], "%.1f" % gbs, "%.0f %%" % (100 * gbs / copy),
-                      kernels(folder, model), "%.3g" % row["launches"], "%.3g" % row["uploads"],
-                      "%.1f" % row["host_us"]])
+    with results_of(folder, model + ".bench.json") as lines:
+        for row in json.loads("\n".join(lines))["rows"] if lines else []:
+            gbs = 1e-9 * (row["weight_bytes"] + row["kv_bytes"]) * row["decode_tps"]
+            table.append([model, "%d" % row["depth"], "%.1f" % row["decode_tps"],
+                          "%.0f" % row["prompt_tps"], "%.1f" % gbs, "%.0f %%" % (100 * gbs / copy),
+                          kernels(folder, model), "%.3g" % row["launches"],
+                          "%.3g" % row["uploads"], "%.1f" % row["host_us"]])
     return table
 
 
@@ -100,25 +108,37 @@ def plan_row(folder, model):
 
 
 def check_row(folder, model):
-    checks = [json.loads(line) for line in lines_of(folder, model + ".check.json")]
-    logits = [check for check in checks if "positions" in check]
-    sessions = [check["session"] for check in checks if "session" in check]
-    if not logits:
-        return [model, "-", "-", "-", "-", "-"]
-    return [model, logits[0]["target"], "%d" % sum(check["positions"] for check in logits),
-            "%.2g" % max(check["difference"] for check in logits),
-            "%d" % sum(check["wrong_choices"] for check in logits),
-            "%d the same" % sum(sessions) if sessions else "-"]
+    with results_of(folder, model + ".check.json") as lines:
+        checks = [json.loads(line) for line in lines]
+        logits = [check for check in checks if "positions" in check]
+        sessions = [check["session"] for check in checks if "session" in check]
+        if not logits:
+            return [model, "-", "-", "-", "-", "-"]
+        return [model, logits[0]["target"], "%d" % sum(check["positions"] for check in logits),
+                "%.2g" % max(check["difference"] for check in logits),
+                "%d" % sum(check["wrong_choices"] for check in logits),
+                "%d the same" % sum(sessions) if sessions else "-"]
+
+
+def copy_bandwidth(folder):
+    with results_of(folder, "machine.txt") as lines:
+        copies = [float(line.split()[1]) for line in lines if line.startswith("copy ")]
+        if not all(0 < copy < float("inf") for copy in copies):
+            raise ValueError
+    if not copies:
+        refuse("%s: machine.txt has no copy bandwidth" % folder)
+    return copies[0]
 
 
 def tables(args):
+    if not os.path.isdir(args.folder):
+        refuse("%s: no folder" % args.folder)
     machine = lines_of(args.folder, "machine.txt")
-    copies = [float(line.split()[1]) for line in machine if line.startswith("copy ")]
-    if not copies:
-        refuse("%s: machine.txt has no copy bandwidth" % args.folder)
+    copy = copy_bandwidth(args.folder)
     models = sorted({name.rsplit(".", 2)[0] for name in os.listdir(args.folder)
                      if name.endswith((".check.json", ".bench.json", ".plan.txt"))})
-    speed = [row for model in models for row in bench_rows(args.folder, model, copies[0])]
+    speed = [row for model in models for row in bench_rows(args.folder, model, copy)]
+    checks = [check_row(args.folder, model) for model in models]
     print("\n".join("- " + line for line in machine[:4]))
     if any(model.startswith("random-") for model in models):
         print("- random-NAME is a file of random weights with the shape of NAME")
@@ -129,7 +149,7 @@ def tables(args):
                     "kernels", "launches", "uploads", "host us"], speed))
     print("\nBeside another target, relative to the largest logit:\n")
     print(markdown(["model", "target", "positions", "difference", "wrong choices", "session"],
-                   [check_row(args.folder, model) for model in models]))
+                   checks))
     print("\nMilliseconds to a plan with its kernels:\n")
     print(markdown(["model", "cold", "warm"], [plan_row(args.folder, model) for model in models]))
     failures = lines_of(args.folder, "failures.txt")
@@ -152,8 +172,9 @@ def main():
     report.add_argument("absent", nargs="*")
     report.set_defaults(run=tables)
     args = parser.parse_args()
+    end_on_signals()
     return args.run(args)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    finish(main)

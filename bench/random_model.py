@@ -11,7 +11,8 @@ import math
 import random
 import struct
 
-from checks import Parser, can_write, whole
+from checks import Parser, can_write, finish, replacing, whole
+from children import end_on_signals
 
 F32, Q4_1, Q8_0, BF16 = 0, 3, 8, 30
 ALIGNMENT = 32
@@ -113,10 +114,11 @@ def main():
     parser.add_argument("layers", nargs="?", type=whole(1, 1000))
     args = parser.parse_args()
     can_write(args.file)
+    end_on_signals()
     shape = SHAPES[args.shape]
-    with open(args.file, "wb") as out:
+    with replacing(args.file, "wb") as out:
         write(out, shape, args.layers or shape["layers"])
 
 
 if __name__ == "__main__":
-    main()
+    finish(main)

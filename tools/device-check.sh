@@ -8,8 +8,9 @@
 # weights with the shapes of SmolLM2 (where that is missing) and of Llama 3.2 1B in bf16 (2.5 GB in
 # the folder of results while it runs).  --quick: short prompts and one round, to try the script.
 #
-# Leaves in build/device, or the folder of --results: machine.txt, for each model NAME.check.json,
-# NAME.bench.json and NAME.plan.txt, failures.txt, and device.md, tables for docs/performance.md.
+# Leaves in build/device, or the folder of --results, in place of what an earlier run left there:
+# machine.txt, for each model NAME.check.json, NAME.bench.json and NAME.plan.txt, failures.txt where
+# anything failed, and device.md, tables for docs/performance.md.  One run at a time writes there.
 # Every stage has a deadline; one that fails is told and the others go on; the exit status is then 1.
 set -eu
 . "$(dirname "$0")/setup-lib.sh"
@@ -26,13 +27,13 @@ while [ $# -gt 0 ]; do
   --quick) quick=yes ;;
   --seconds)
     case ${2:-} in
-    '' | *[!0-9]*) refuse "--seconds N: '${2:-}' is no number of seconds" ;;
+    [1-9] | [1-9][0-9] | [1-9][0-9][0-9] | [1-9][0-9][0-9][0-9]) total=$2 ;;
+    *) refuse "--seconds N: '${2:-}' is no whole number from 1 to 9999" ;;
     esac
-    total=$2
     shift
     ;;
   --build | --results)
-    test $# -gt 1 || refuse "$1 DIR: the folder is missing"
+    test -n "${2:-}" || refuse "$1 DIR: the folder is missing"
     test "$1" = --results || build=$2
     test "$1" = --build || results=$2
     shift
@@ -42,29 +43,70 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+names=/
 for model_file; do
-  test -f "$model_file" || refuse "$model_file: there is none"
+  case $model_file in
+  -*) refuse "'$model_file': options come before models" ;;
+  esac
+  name=$(basename "$model_file" .gguf)
+  test -e "$model_file" || refuse "$model_file: there is none"
+  test -f "$model_file" || refuse "$model_file: no file"
+  case $names in
+  */"$name"/*) refuse "$model_file: results are named after models, and there are two named $name" ;;
+  esac
+  names=$names$name/
 done
 test -z "$build" || test -x "$build/tools/pawl" || refuse "$build: no build of Pawl"
 began=$(date +%s)
-mkdir -p "$results" || refuse "$results: it cannot be made"
-results=$(cd "$results" && pwd)
-work=$(mktemp -d "$results/work.XXXXXX") || refuse "$results: it cannot be written"
-trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT TERM
-rm -f "$results"/*.check.json "$results"/*.bench.json "$results"/*.plan.txt "$results/device.md"
-: >"$results/failures.txt"
+mkdir -p -- "$results" 2>/dev/null || refuse "$results: it cannot be made"
+results=$(cd -- "$results" && pwd)
+exec 9<"$results"
+flock -n 9 || refuse "$results: another device-check.sh writes there"
+rm -rf "$results"/work.*
+work=$(mktemp -d "$results/work.XXXXXX" 2>/dev/null) || refuse "$results: it cannot be written"
+running=
+# What is running has a group of its own, which timeout ends with itself.
+leave() {
+  test -z "$running" || { kill "$running" && wait "$running"; } 2>/dev/null || :
+  rm -rf "$work"
+}
+trap leave EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+rm -f "$results"/*.check.json "$results"/*.bench.json "$results"/*.plan.txt \
+  "$results"/.*.check.json "$results"/.*.bench.json "$results"/.*.plan.txt "$results/machine.txt" \
+  "$results/failures.txt" "$results/device.md" 2>"$work/err" ||
+  refuse "results of an earlier run: $(tail -n 1 "$work/err")"
 n_passed=0 n_failed=0
 
 # failure WORDS: what a stage did not reach.
 failure() {
   n_failed=$((n_failed + 1))
   say "failed: $*"
-  echo "$*" >>"$results/failures.txt"
+  { echo "$*" >>"$results/failures.txt"; } 2>/dev/null || :
 }
 
-# stage WHAT SECONDS OUT COMMAND...: runs it, at most so long, its output into the file OUT.
-# $work/err is what it says meanwhile.
+# bounded SECONDS OUT COMMAND...: runs it, at most so long, its output into the file OUT.
+# $work/err is what it says meanwhile.  In the background, since a shell that waits for what is in
+# front does not hear signals.
+bounded() {
+  most=$1 out=$2
+  shift 2
+  { exec timeout -k 5 "$most" "$@" >"$out" </dev/null; } 2>"$work/err" &
+  running=$!
+  ended=0
+  wait "$running" || ended=$?
+  running=
+  return $ended
+}
+
+# keep FILE NAME: adds it to a result.
+keep() {
+  { cat "$1" >>"$results/$2"; } 2>"$work/err" || failure "$2: $(tail -n 1 "$work/err")"
+}
+
+# stage WHAT SECONDS OUT COMMAND...: what bounded does, told and counted, in the time that is left.
 stage() {
   what=$1 most=$2 out=$3
   shift 3
@@ -75,8 +117,7 @@ stage() {
     return 1
   fi
   say "$what"
-  ended=0
-  timeout -k 5 "$most" "$@" >"$out" 2>"$work/err" </dev/null || ended=$?
+  bounded "$most" "$out" "$@" || :
   case $ended in
   0)
     n_passed=$((n_passed + 1))
@@ -117,7 +158,7 @@ compare_logits() {
   stage "$name: logits beside those of $reference, prompt $number" 30 "$work/compared" \
     "$root/bench/device_report.py" logits "$work/cuda" "$work/reference" "$positions" \
     "$reference" || :
-  test ! -s "$work/compared" || cat "$work/compared" >>"$results/$name.check.json"
+  test ! -s "$work/compared" || keep "$work/compared" "$name.check.json"
 }
 
 # tokens N: as many ids, which every vocabulary has.
@@ -132,7 +173,8 @@ same_text() {
   stage "$name: the same on target $reference" 60 "$work/wanted" "$pawl" "$@" \
     --target "$reference" || return 0
   stage "$name: the text of both" 10 "$work/out" cmp "$work/said" "$work/wanted" || return 0
-  echo "{\"session\": $n_session}" >>"$results/$name.check.json"
+  echo "{\"session\": $n_session}" >"$work/session"
+  keep "$work/session" "$name.check.json"
 }
 
 # compile: a plan without any kernel that is kept, and with all of them.
@@ -144,7 +186,7 @@ compile() {
     sed -n "s/.*: plan [^:]*: \([0-9]* steps, .*\)/$state \1/p" "$work/err" >>"$work/plan"
   done
   grep '^launches' "$work/out" >>"$work/plan" || :
-  cp "$work/plan" "$results/$name.plan.txt"
+  keep "$work/plan" "$name.plan.txt"
 }
 
 # check_model NAME FILE HAS_TEXT
@@ -155,8 +197,8 @@ check_model() {
   export PAWL_KERNEL_CACHE
   reference=cpu
   # The compiler of the CPU's kernels may be missing where the build was carried to.
-  timeout 60 "$pawl" eval "$file" --tokens 3 --logits "$work/reference" --target cpu \
-    >/dev/null 2>"$work/err" || reference=ref
+  bounded 60 "$work/out" "$pawl" eval "$file" --tokens 3 --logits "$work/reference" --target cpu ||
+    reference=ref
   test $reference = cpu || say "$name: compared with target ref: $(tail -n 1 "$work/err")"
   compare_logits 1 $n_steps "$(tokens $n_steps)" --chunk 1
   if [ $reference = cpu ]; then
@@ -179,7 +221,7 @@ random_model() {
 
 # real_model NAME FILE: the file, once it is there.
 real_model() {
-  test -f "$2" || timeout -k 5 60 "$root/tools/fetch-model.sh" "$1" >/dev/null 2>"$work/err" || {
+  test -f "$2" || bounded 60 "$work/out" "$root/tools/fetch-model.sh" "$1" || {
     say "$1: not at hand: $(tail -n 1 "$work/err")"
     echo "$1" >>"$work/absent"
     return 1
@@ -204,15 +246,16 @@ if [ -d "$build/lib" ]; then
   LD_LIBRARY_PATH=$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   export LD_LIBRARY_PATH
 fi
-if ! timeout 60 "$build/bench/copy_bandwidth" $megabytes >"$work/device" 2>"$work/err"; then
+if ! bounded 60 "$work/device" "$build/bench/copy_bandwidth" $megabytes; then
   say "$(tail -n 1 "$work/err")"
   exit 1
 fi
 if [ -z "${PAWL_NVRTC:-}" ]; then
   stage "NVRTC" 60 "$work/out" sh -c "$library" "$0" try_install_nvrtc || :
 fi
-describe_machine >"$results/machine.txt" 2>/dev/null
-head -n 2 "$results/machine.txt" >&2
+describe_machine >"$work/machine" 2>/dev/null
+keep "$work/machine" machine.txt
+head -n 2 "$work/machine" >&2
 : >"$work/absent"
 
 if [ $# -gt 0 ]; then

@@ -2,7 +2,11 @@
 # Progress goes to stderr, one line per stage; a failure gives its reason and ends the script.
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-cache=${PAWL_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/pawl}
+if [ -z "${PAWL_CACHE_DIR:-}${XDG_CACHE_HOME:-}${HOME:-}" ]; then
+  echo "$(basename "$0"): HOME is not set, and PAWL_CACHE_DIR names no folder for what is kept" >&2
+  exit 2
+fi
+cache=${PAWL_CACHE_DIR:-${XDG_CACHE_HOME:-${HOME:-}/.cache}/pawl}
 jobs=$(nproc)
 
 build_packages="gcc libc6-dev make autoconf automake libtool pkg-config check libcjson-dev \
