@@ -1,6 +1,5 @@
 #include "plugins/cuda_report.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,24 +135,11 @@ pawl_cuda_report_table(const struct pawl_cuda_image *image)
 	return text.bytes;
 }
 
-static enum pawl_status
-write_file(const char *path, const void *bytes, size_t n, struct pawl_error *err)
-{
-	FILE *file = fopen(path, "wb");
-	bool written = file && fwrite(bytes, 1, n, file) == n;
-
-	if (file && fclose(file))
-		written = false;
-	if (!written)
-		return pawl_fail(err, PAWL_ENVIRONMENT, "%.500s: %s", path, strerror(errno));
-	return PAWL_OK;
-}
-
 enum pawl_status
 pawl_cuda_report_dump(const char *folder, const char *name, const char *arch,
 	const struct pawl_cuda_image *image, struct pawl_error *err)
 {
-	char path[4096], file[256], *table;
+	char file[256], *table;
 	enum pawl_status status = PAWL_OK;
 	int32_t i;
 
@@ -165,10 +151,10 @@ pawl_cuda_report_dump(const char *folder, const char *name, const char *arch,
 		status = pawl_dump_text(folder, file, source->bytes, err);
 		if (status)
 			break;
-		snprintf(path, sizeof(path), "%.2000s/%.200s-%d.%s.%s", folder, name, (int)i, arch,
+		snprintf(file, sizeof(file), "%.200s-%d.%.32s.%s", name, (int)i, arch,
 			code->is_ptx ? "ptx" : "cubin");
-		status = write_file(
-			path, code->bytes, code->is_ptx ? code->n_bytes - 1 : code->n_bytes, err);
+		status = pawl_dump_bytes(folder, file, code->bytes,
+			code->is_ptx ? code->n_bytes - 1 : code->n_bytes, err);
 	}
 	if (status)
 		return status;
