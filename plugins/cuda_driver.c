@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "codegen/module_file.h"
 #include "ir/debug.h"
 
 static const struct {
@@ -46,12 +47,14 @@ too_old(int version, struct pawl_error *err)
 static enum pawl_status
 find_functions(struct pawl_cuda_driver *driver, void *library, struct pawl_error *err)
 {
-	CUresult (*version)(int *) = NULL, result = PAWL_CUDA_SUCCESS;
+	CUresult (*version)(int *) = NULL, result;
 
 	*(void **)&version = dlsym(library, "cuDriverGetVersion");
-	if (version)
-		result = version(&driver->version);
-	if (version && !result && driver->version < PAWL_CUDA_LEAST_DRIVER)
+	if (!version)
+		return pawl_fail(err, PAWL_ENVIRONMENT,
+			"%s is no CUDA driver: it has no cuDriverGetVersion", library_name());
+	result = version(&driver->version);
+	if (!result && driver->version < PAWL_CUDA_LEAST_DRIVER)
 		return too_old(driver->version, err);
 	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
 		void *function = dlsym(library, functions[i].symbol);
@@ -97,15 +100,27 @@ find_device(struct pawl_cuda_driver *driver, struct pawl_error *err)
 	return pawl_cuda_check(driver, result, "opening the CUDA device", err);
 }
 
+/* A path is looked at before it is opened; a name alone is the loader's to find. */
+static enum pawl_status
+open_library(const char *name, void **out, struct pawl_error *err)
+{
+	if (strchr(name, '/'))
+		return pawl_module_open(name, out, err);
+	*out = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+	return *out ? PAWL_OK : pawl_fail(err, PAWL_ENVIRONMENT, "%s", dlerror());
+}
+
 enum pawl_status
 pawl_cuda_driver_open(struct pawl_cuda_driver *out, struct pawl_error *err)
 {
-	void *library = dlopen(library_name(), RTLD_NOW | RTLD_LOCAL);
-	enum pawl_status status;
+	void *library;
+	enum pawl_status status = open_library(library_name(), &library, err);
 
 	*out = (struct pawl_cuda_driver){.version = 0};
-	if (!library)
-		return pawl_fail(err, PAWL_ENVIRONMENT, "there is no CUDA driver: %s", dlerror());
+	if (status) {
+		pawl_error_prefix(err, "there is no CUDA driver");
+		return status;
+	}
 	status = find_functions(out, library, err);
 	return status ? status : find_device(out, err);
 }

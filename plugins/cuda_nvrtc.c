@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "codegen/module_file.h"
 #include "ir/debug.h"
 
 #ifdef HAVE_NVRTC_H
@@ -198,9 +199,11 @@ pawl_nvrtc_open(const char *path, struct pawl_nvrtc **out, struct pawl_error *er
 
 	if (!nvrtc)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for NVRTC");
-	library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-	status = library ? find_functions(nvrtc, library, path, err)
-			 : pawl_fail(err, PAWL_ENVIRONMENT, "NVRTC: %.500s", dlerror());
+	status = pawl_module_open(path, &library, err);
+	if (status)
+		pawl_error_prefix(err, "NVRTC");
+	if (!status)
+		status = find_functions(nvrtc, library, path, err);
 	if (!status)
 		status = ask_library(nvrtc, path, err);
 	if (status)
@@ -330,10 +333,10 @@ explain(const struct pawl_nvrtc *nvrtc, const struct pawl_nvrtc_job *job, const 
 			"NVRTC %d.%d was stopped after %d s without a result", nvrtc->major,
 			nvrtc->minor, (int)job->deadline_s);
 	if (result == COMPILATION)
-		return pawl_fail(err, PAWL_INTERNAL, "NVRTC %d.%d does not compile the kernels",
-			nvrtc->major, nvrtc->minor);
-	return pawl_fail(
-		err, PAWL_ENVIRONMENT, "NVRTC %d.%d: error %d", nvrtc->major, nvrtc->minor, result);
+		return pawl_fail(err, PAWL_INTERNAL, "NVRTC %d.%d does not compile the kernels for %.32s",
+			nvrtc->major, nvrtc->minor, job->arch);
+	return pawl_fail(err, PAWL_ENVIRONMENT, "NVRTC %d.%d, asked for code for %.32s: error %d",
+		nvrtc->major, nvrtc->minor, job->arch, result);
 }
 
 enum pawl_status

@@ -24,7 +24,13 @@ same "auto without a GPU" "$dir/cpu" "$dir/out"
 printf 'not a library' >"$dir/none.so"
 refused 1 '^pawl run: there is no CUDA driver: ' $run --target cuda
 cp "$top_builddir/tests/.libs/mock_nvrtc.so" "$dir/none.so"
-refused 1 '^pawl run: the CUDA driver .* has no cu' $run --target cuda
+refused 1 '^pawl run: .*/none.so is no CUDA driver: it has no cuDriverGetVersion$' $run --target cuda
+PAWL_CUDA_DRIVER=$dir/pipe
+mkfifo "$dir/pipe"
+refused 1 '^pawl run: there is no CUDA driver: .*/pipe: no regular file$' $run --target cuda
+head -c 4096 "$top_builddir/tests/.libs/mock_cuda.so" >"$dir/half.so"
+PAWL_CUDA_DRIVER=$dir/half.so
+refused 1 '^pawl run: there is no CUDA driver: .*/half.so: .* the file of 4096 bytes$' $run --target cuda
 
 PAWL_CUDA_DRIVER=$top_builddir/tests/.libs/mock_cuda.so
 PAWL_NVRTC=$top_builddir/tests/.libs/mock_nvrtc.so
@@ -44,10 +50,24 @@ check "sources, code and table" test "$(ls "$dir/code" | tr '\n' ' ')" = \
   "llama-0.cu llama-0.sm_90.cubin llama-1.cu llama-1.sm_90.cubin llama.sm_90.txt "
 check "a line a kernel" test "$(grep -c '^step' "$dir/code/llama.sm_90.txt")" = \
   "$(cat "$dir/code/"*.cu | grep -c '^PAWL_KERNEL(step')"
-refused 2 "'cuda:90' is none of" plan "$model" --target cuda:90
+newline='
+'
+for word in cuda: cuda:90 cuda:sm_ cuda:sm_9 cuda:sm_090 cuda:sm_9000 "cuda:sm_90 " \
+  "cuda:sm_90$newline" cuda:sm_90:x cuda:sm_90b cuda:sm_90aa; do
+  refused 2 "'cuda:.*' is none of" plan "$model" --target "$word"
+done
+succeeds "an architecture with a letter" plan "$model" --target cuda:sm_90a
+rm "$dir/code/llama-1.sm_90.cubin"
+mkfifo "$dir/code/llama-1.sm_90.cubin"
+refused 1 'cannot dump to .*/code/llama-1.sm_90.cubin: a pipe$' plan "$model" --target cuda:sm_90 --code "$dir/code"
+refused 2 '^pawl plan: --code: target ref ' plan "$model" --target ref --code "$dir/code"
 refused 2 "'cuda:sm_90' is none of" $run --target cuda:sm_90
 
 PAWL_CUDA_DRIVER=$top_builddir/tests/.libs/mock_cuda.so
+PAWL_NVRTC=$dir/half.so
+refused 1 'NVRTC: .*/half.so: .* the file of 4096 bytes$' $run --target cuda
+PAWL_NVRTC=$dir/pipe
+refused 1 'PAWL_NVRTC=.*/pipe: neither NVRTC nor a folder' $run --target cuda
 PAWL_NVRTC=$dir/none
 refused 1 'NVRTC' $run --target cuda
 

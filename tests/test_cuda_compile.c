@@ -60,6 +60,109 @@ START_TEST(a_library_that_will_not_do_is_named)
 }
 END_TEST
 
+static void
+run_in(const char *folder, const char *command)
+{
+	char all[1024];
+
+	snprintf(all, sizeof(all), "cd %s && %s", folder, command);
+	ck_assert_int_eq(system(all), 0);
+}
+
+/* Empty files stand for libraries. */
+static void
+expect_found(const char *folder, const char *place)
+{
+	char path[PAWL_NVRTC_PATH], wanted[PAWL_NVRTC_PATH];
+
+	OK(pawl_nvrtc_find(path, &err));
+	snprintf(wanted, sizeof(wanted), "%s/%s", folder, place);
+	ck_assert_str_eq(path, wanted);
+}
+
+/* Each of `places` is taken once those before it are no longer there. */
+struct place {
+	const char *variable, *value, *library;
+};
+
+static void
+expect_order(const struct place *places, int n)
+{
+	char folder[] = "/tmp/pawl-nvrtc-XXXXXX", text[PAWL_NVRTC_PATH];
+
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	for (int i = 0; i < n; i++) {
+		snprintf(text, sizeof(text), "%s/%s", folder, places[i].value);
+		setenv(places[i].variable, text, 1);
+		snprintf(text, sizeof(text), "mkdir -p $(dirname %s) && touch %s",
+			places[i].library, places[i].library);
+		run_in(folder, text);
+	}
+	for (int i = 0; i < n; i++) {
+		expect_found(folder, places[i].library);
+		/* The folder of HOME has two. */
+		if (i + 1 == n || strcmp(places[i].variable, places[n - 1].variable))
+			unsetenv(places[i].variable);
+		snprintf(text, sizeof(text), "rm %s", places[i].library);
+		run_in(folder, text);
+	}
+	run_in(folder, "rm -r \"$PWD\"");
+}
+
+START_TEST(a_library_that_is_named_comes_first)
+{
+	static const struct place places[] = {
+		{"PAWL_NVRTC", "named", "named/libnvrtc.so.13"},
+		{"CUDA_PATH", "toolkit", "toolkit/lib64/libnvrtc.so.13"},
+		{"CUDA_HOME", "other", "other/lib/libnvrtc.so.12"},
+		{"VIRTUAL_ENV", "venv",
+			"venv/lib/python3.11/site-packages/nvidia/cu13/lib/libnvrtc.so.13"},
+	};
+
+	expect_order(places, sizeof(places) / sizeof(*places));
+}
+END_TEST
+
+START_TEST(a_library_in_the_home_folder_comes_last)
+{
+	static const struct place places[] = {
+		{"HOME", "home",
+			"home/.local/lib/python3.12/site-packages/nvidia/cu13/lib/libnvrtc.so.13"},
+		{"PAWL_CACHE_DIR", "cache", "cache/nvrtc/nvidia/cu13/lib/libnvrtc.so.13"},
+		{"XDG_CACHE_HOME", "xdg", "xdg/pawl/nvrtc/nvidia/cu13/lib/libnvrtc.so.13"},
+		{"HOME", "home", "home/.cache/pawl/nvrtc/nvidia/cu13/lib/libnvrtc.so.13"},
+	};
+	static const char *const others[] = {
+		"PAWL_NVRTC", "CUDA_PATH", "CUDA_HOME", "VIRTUAL_ENV", "PAWL_CACHE_DIR", "XDG_CACHE_HOME"};
+	char path[PAWL_NVRTC_PATH];
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		unsetenv(others[i]);
+	setenv("HOME", "/nowhere", 1);
+	if (pawl_nvrtc_find(path, &err))
+		expect_order(places, sizeof(places) / sizeof(*places));
+	else
+		pawl_skip("a_library_in_the_home_folder_comes_last", "the system has one");
+}
+END_TEST
+
+/* A newer one before an older one; what is no file is passed over. */
+START_TEST(the_newest_file_is_taken)
+{
+	char folder[] = "/tmp/pawl-nvrtc-XXXXXX";
+
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	unsetenv("PAWL_NVRTC");
+	setenv("CUDA_PATH", folder, 1);
+	run_in(folder, "mkdir lib lib64 && touch lib/libnvrtc.so.12 lib/libnvrtc.so.13 && "
+		       "mkfifo lib64/libnvrtc.so.13");
+	expect_found(folder, "lib/libnvrtc.so.13");
+	run_in(folder, "rm lib/libnvrtc.so.13");
+	expect_found(folder, "lib/libnvrtc.so.12");
+	run_in(folder, "rm -r \"$PWD\"");
+}
+END_TEST
+
 START_TEST(resources_are_read_from_the_report)
 {
 	static const char log[] =
@@ -339,6 +442,9 @@ pawl_cuda_compile_suite(void)
 	TCase *tcase = tcase_create("compile");
 
 	tcase_add_test(tcase, a_library_that_will_not_do_is_named);
+	tcase_add_test(tcase, a_library_that_is_named_comes_first);
+	tcase_add_test(tcase, a_library_in_the_home_folder_comes_last);
+	tcase_add_test(tcase, the_newest_file_is_taken);
 	tcase_add_test(tcase, resources_are_read_from_the_report);
 	tcase_add_test(tcase, a_complaint_is_about_a_kernel);
 	tcase_add_test(tcase, a_compiler_is_stopped_at_the_deadline);

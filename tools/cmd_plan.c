@@ -157,6 +157,9 @@ pawl_cmd_plan(int argc, char **argv)
 		return exit_status;
 	if (p.target)
 		exit_status = pawl_engine_set_target(&command, &p.options, p.target);
+	if (exit_status < 0 && p.options.code_dir && p.target && !strcmp(p.target, "ref"))
+		exit_status = pawl_usage_error(
+			&command, "--code: target ref interprets, and has no code to write");
 	if (exit_status >= 0)
 		return exit_status;
 	inputs.paths[0] = args.operands[0];

@@ -47,23 +47,35 @@ pawl_engine_release(struct pawl_engine *engine)
 	*engine = (struct pawl_engine){0};
 }
 
+/* cuda:sm_90, cuda:sm_120, cuda:sm_90a: two or three digits, and a letter for what only it has. */
+static bool
+is_arch(const char *word)
+{
+	static const char prefix[] = "cuda:sm_", digits[] = "0123456789";
+	const char *at = word + sizeof(prefix) - 1;
+	size_t n;
+
+	if (strncmp(word, prefix, sizeof(prefix) - 1) || *at == '0')
+		return false;
+	n = strspn(at, digits);
+	at += n;
+	at += *at == 'a' || *at == 'f';
+	return (n == 2 || n == 3) && !*at;
+}
+
 int
 pawl_engine_set_target(
 	const struct pawl_command *command, struct pawl_engine_options *options, const char *word)
 {
-	const char *const cuda = targets[CUDA];
-	size_t n = strlen(cuda);
-
 	for (int i = 0; i < N_TARGETS; i++) {
 		if (!strcmp(word, targets[i])) {
 			options->target = i;
 			return -1;
 		}
 	}
-	if (!strncmp(word, cuda, n) && !strncmp(word + n, ":sm_", 4) &&
-		strspn(word + n + 4, "0123456789") >= 2 && strlen(word) < n + 10) {
+	if (is_arch(word)) {
 		options->target = CUDA;
-		options->arch = word + n + 1;
+		options->arch = strchr(word, ':') + 1;
 		return -1;
 	}
 	return pawl_usage_error(command, "--target: '%.100s' is none of %s|cuda:sm_NN", word,
@@ -116,7 +128,8 @@ pawl_engine_open_device(struct pawl_engine *engine, struct pawl_error *err)
 	status = engine->options.target == AUTO ? open_best(engine, &reason)
 		 : open_target(engine,
 			   engine->options.target >= 0 ? engine->options.target : CPU, &reason);
-	if (status == PAWL_ENVIRONMENT && engine->options.target < 0)
+	/* ref has no code to write. */
+	if (status == PAWL_ENVIRONMENT && engine->options.target < 0 && !engine->options.code_dir)
 		return open_ref(engine, &reason, err);
 	if (status)
 		return pawl_fail(err, status, "%s", reason.text);

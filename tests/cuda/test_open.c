@@ -30,7 +30,7 @@ START_TEST(a_driver_without_a_function)
 {
 	pawl_mock_use();
 	setenv("PAWL_CUDA_DRIVER", getenv("PAWL_NVRTC"), 1);
-	expect_refusal("has no cu");
+	expect_refusal("is no CUDA driver: it has no cuDriverGetVersion");
 }
 END_TEST
 
