@@ -74,7 +74,7 @@ def write_text(path, text):
 
 
 def finish(main):
-    """Ends with the status of main(), or, when a file cannot be used, with one line and status 1."""
+    """Ends with the status of main() or, when a file cannot be used, one line and status 1."""
     try:
         status = main()
         sys.stdout.flush()

@@ -38,7 +38,7 @@ refuses 'none.gguf: there is none$' "$dir/none.gguf"
 refuses 'other: no file$' "$dir/other"
 refuses 'pipe.gguf: no file$' "$dir/pipe.gguf"
 refuses "'--quick': options come before models" "$dir/tiny.gguf" --quick
-refuses 'two named tiny$' "$dir/tiny.gguf" "$dir/other/tiny.gguf"
+refuses 'two are named tiny$' "$dir/tiny.gguf" "$dir/other/tiny.gguf"
 refuses 'no option' --quickly
 for seconds in "" x 0 08 0x10 99999 9999999999999999999 -1 "1 2"; do
   refuses 'no whole number from 1 to 9999$' --seconds "$seconds" "$dir/tiny.gguf"

@@ -11,7 +11,7 @@
 # Leaves in build/device, or the folder of --results, in place of what an earlier run left there:
 # machine.txt, for each model NAME.check.json, NAME.bench.json and NAME.plan.txt, failures.txt where
 # anything failed, and device.md, tables for docs/performance.md.  One run at a time writes there.
-# Every stage has a deadline; one that fails is told and the others go on; the exit status is then 1.
+# Every stage has a deadline; one that fails is told, the others go on, the exit status is then 1.
 set -eu
 . "$(dirname "$0")/setup-lib.sh"
 
@@ -52,7 +52,7 @@ for model_file; do
   test -e "$model_file" || refuse "$model_file: there is none"
   test -f "$model_file" || refuse "$model_file: no file"
   case $names in
-  */"$name"/*) refuse "$model_file: results are named after models, and there are two named $name" ;;
+  */"$name"/*) refuse "$model_file: results have the names of models, and two are named $name" ;;
   esac
   names=$names$name/
 done
