@@ -174,10 +174,11 @@ struct pawl_target_api {
 	 * returns. The first run records the kernels for the following ones, whatever the addresses
 	 * then are; where that fails they are launched one by one, in this run and the following
 	 * ones.  Allocates and compiles nothing after the first run.  PAWL_ENVIRONMENT when the
-	 * device refuses: what the run was to write is then unspecified.
+	 * device refuses: what the run was to write is then unspecified.  *waited_ns is the time in
+	 * which the host had nothing left to do but to wait for the device.
 	 */
 	enum pawl_status (*runner_run)(struct pawl_runner *runner,
-		const struct pawl_device_run *run, struct pawl_error *err);
+		const struct pawl_device_run *run, int64_t *waited_ns, struct pawl_error *err);
 };
 
 typedef const struct pawl_target_api *pawl_target_query_fn(void);

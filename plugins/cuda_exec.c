@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/clock.h"
+
 enum { ALIGNMENT = 256 };
 
 /* How its runs launch. */
@@ -303,12 +305,13 @@ launch(struct pawl_runner *runner)
 }
 
 static CUresult
-run_all(struct pawl_runner *runner, const struct pawl_device_run *run)
+run_all(struct pawl_runner *runner, const struct pawl_device_run *run, int64_t *waited_ns)
 {
 	struct pawl_cuda_device *device = runner->module->device;
 	const struct pawl_cuda_calls *call = &device->driver.call;
 	size_t n = (size_t)(run->has_new_args ? runner->n_bytes : runner->args_at);
 	CUresult result = call->copy_up(runner->block, runner->host, n, runner->stream), waited;
+	int64_t start;
 
 	atomic_fetch_add(&device->uploads, !result);
 	if (!result)
@@ -318,18 +321,21 @@ run_all(struct pawl_runner *runner, const struct pawl_device_run *run)
 			(CUdeviceptr)(uintptr_t)run->results[i].from,
 			(size_t)run->results[i].bytes, runner->stream);
 	/* Nothing may be on its way when the host goes on to fill the block. */
+	start = pawl_nanoseconds();
 	waited = call->stream_wait(runner->stream);
+	*waited_ns = pawl_nanoseconds() - start;
 	return result ? result : waited;
 }
 
 enum pawl_status
 pawl_cuda_runner_run(struct pawl_runner *runner, const struct pawl_device_run *run,
-	struct pawl_error *err)
+	int64_t *waited_ns, struct pawl_error *err)
 {
 	const struct pawl_program *program = runner->module->program;
 	const struct pawl_cuda_driver *driver;
 	enum pawl_status status;
 
+	*waited_ns = 0;
 	if (!runner->module->device)
 		return pawl_fail(err, PAWL_UNSUPPORTED,
 			"target cuda was opened to compile for an architecture, not to run");
@@ -343,7 +349,7 @@ pawl_cuda_runner_run(struct pawl_runner *runner, const struct pawl_device_run *r
 	if (run->has_new_args)
 		memcpy(runner->host + runner->args_at, run->args,
 			(size_t)program->n_args * sizeof(*run->args));
-	status = pawl_cuda_check(driver, run_all(runner, run), "running a plan", err);
+	status = pawl_cuda_check(driver, run_all(runner, run, waited_ns), "running a plan", err);
 	pawl_cuda_leave(driver);
 	return status;
 }

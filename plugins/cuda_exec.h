@@ -62,6 +62,6 @@ enum pawl_status pawl_cuda_runner_new(const struct pawl_cuda_module *module, int
 	struct pawl_error *err);
 void pawl_cuda_runner_free(struct pawl_runner *runner);
 enum pawl_status pawl_cuda_runner_run(struct pawl_runner *runner,
-	const struct pawl_device_run *run, struct pawl_error *err);
+	const struct pawl_device_run *run, int64_t *waited_ns, struct pawl_error *err);
 
 #endif

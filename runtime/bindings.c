@@ -403,7 +403,7 @@ pawl_bindings_run(struct pawl_bindings *b, const struct pawl_symenv *env,
 	};
 	enum pawl_status status = pawl_bindings_check(b, env, err);
 	uint64_t n_bytes = pawl_offers_take(&b->offers, status != PAWL_OK);
-	int64_t start;
+	int64_t start, ns;
 
 	if (counters)
 		counters->bytes_bound += n_bytes;
@@ -416,10 +416,14 @@ pawl_bindings_run(struct pawl_bindings *b, const struct pawl_symenv *env,
 	if (status)
 		return status;
 	start = pawl_nanoseconds();
-	status = b->remote ? pawl_remote_run(b->remote, b->args, run.symbols, b->storages, err)
-			   : b->plan->device->api->run(b->plan->code, &run, err);
+	if (b->remote) {
+		status = pawl_remote_run(b->remote, b->args, run.symbols, b->storages, &ns, err);
+	} else {
+		status = b->plan->device->api->run(b->plan->code, &run, err);
+		ns = pawl_nanoseconds() - start;
+	}
 	if (counters) {
-		counters->run_ns += (uint64_t)(pawl_nanoseconds() - start);
+		counters->run_ns += (uint64_t)ns;
 		counters->runs += status == PAWL_OK;
 	}
 	return status;

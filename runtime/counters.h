@@ -29,7 +29,7 @@ struct pawl_counters {
 	uint64_t regrows;         /* plans re-instantiated for another capacity from the same code */
 	uint64_t rebinds;         /* sessions moved to another cache without a rebuild */
 	uint64_t runs;            /* of plans, first run included */
-	uint64_t run_ns;          /* spent in compiled code and its barriers */
+	uint64_t run_ns;          /* spent in compiled code and its barriers, or on waiting for a device */
 	uint64_t tokens;          /* that advanced a cache */
 	uint64_t bytes_bound;     /* copied into data Consts */
 };

@@ -163,7 +163,7 @@ pawl_remote_note_args(struct pawl_remote *r)
 
 enum pawl_status
 pawl_remote_run(struct pawl_remote *r, void *const *args, const int64_t *symbols,
-	struct pawl_storage *const *storages, struct pawl_error *err)
+	struct pawl_storage *const *storages, int64_t *waited_ns, struct pawl_error *err)
 {
 	const struct pawl_program *program = r->plan->program;
 	const struct pawl_device_run run = {.args = args,
@@ -180,7 +180,7 @@ pawl_remote_run(struct pawl_remote *r, void *const *args, const int64_t *symbols
 			? storages[slot]->bytes
 			: (char *)r->scratch + program->slots[slot].offset;
 	}
-	status = r->plan->device->api->runner_run(r->runner, &run, err);
+	status = r->plan->device->api->runner_run(r->runner, &run, waited_ns, err);
 	if (!status)
 		r->has_new_args = false;
 	return status;

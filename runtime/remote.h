@@ -37,9 +37,10 @@ enum pawl_status pawl_remote_poison(const struct pawl_remote *remote, struct paw
 
 /* The addresses of args have changed. */
 void pawl_remote_note_args(struct pawl_remote *remote);
-/* storages: of each slot, NULL: in scratch memory. */
+/* storages: of each slot, NULL: in scratch memory.  *waited_ns as of runner_run. */
 enum pawl_status pawl_remote_run(struct pawl_remote *remote, void *const *args,
-	const int64_t *symbols, struct pawl_storage *const *storages, struct pawl_error *err);
+	const int64_t *symbols, struct pawl_storage *const *storages, int64_t *waited_ns,
+	struct pawl_error *err);
 /* An output slot after a run; NULL unless outputs are taken. */
 const void *pawl_remote_output(const struct pawl_remote *remote, int32_t slot);
 

@@ -30,6 +30,8 @@ struct pawl_mock {
 	bool stays_lost;    /* after it nothing succeeds any more */
 	bool is_lost;       /* nothing does */
 	bool hates_capture; /* kernels cannot be captured */
+	int slow_call;      /* of enum pawl_mock_call, which takes slow_ns longer; -1: none */
+	int64_t slow_ns;
 	int64_t memory_bytes;
 	enum pawl_fiber_order order;
 

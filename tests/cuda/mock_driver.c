@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/cuda/mock_parts.h"
@@ -18,6 +19,7 @@
 struct pawl_mock pawl_mock = {.driver_version = 13000,
 	.n_devices = 1,
 	.only_call = -1,
+	.slow_call = -1,
 	.memory_bytes = INT64_C(8) << 30};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -67,6 +69,8 @@ enter(enum pawl_mock_call call, bool needs_context)
 	pthread_mutex_lock(&lock);
 	pawl_mock.n_calls++;
 	pawl_mock.calls[call]++;
+	if (pawl_mock.slow_call == (int)call)
+		nanosleep(&(struct timespec){.tv_nsec = pawl_mock.slow_ns}, NULL);
 	if (needs_context && !n_pushed) {
 		pawl_mock_mistake("%s without a context", call_name(call));
 		return PAWL_CUDA_ERROR_INVALID_CONTEXT;

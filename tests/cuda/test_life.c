@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ir/build.h"
+#include "runtime/clock.h"
 #include "runtime/decoder.h"
 #include "runtime/kv_cache.h"
 #include "tests/cuda/mock_use.h"
@@ -16,7 +17,7 @@
 #define OK PAWL_CUDA_OK
 #define ERR (&pawl_cuda_err)
 
-enum { N_VOCAB = 40, CAPACITY = 32, STEPS = 4 };
+enum { N_VOCAB = 40, CAPACITY = 32, STEPS = 4, SLOW_NS = 20000000 };
 
 static struct pawl_mock *mock;
 static struct pawl_tiny_model *original, *model; /* the weights of one never see a device */
@@ -256,6 +257,41 @@ START_TEST(what_cannot_be_captured_is_launched)
 }
 END_TEST
 
+/* Of a step in which a call takes a while: the host's own part, and its wait. */
+static void
+time_slow_step(int64_t i, enum pawl_mock_call call, int64_t *host_ns, int64_t *waited_ns)
+{
+	struct pawl_decoder_stats before, after;
+	int64_t start;
+
+	mock->slow_call = (int)call;
+	mock->slow_ns = SLOW_NS;
+	pawl_decoder_stats(decoder, &before);
+	start = pawl_nanoseconds();
+	expect_step(i);
+	*host_ns = pawl_nanoseconds() - start;
+	pawl_decoder_stats(decoder, &after);
+	*waited_ns = (int64_t)(after.counters.run_ns - before.counters.run_ns);
+	*host_ns -= *waited_ns;
+}
+
+/* The least is asked for, as whatever else runs on the machine may make both longer. */
+START_TEST(launches_are_the_host_s_work)
+{
+	int64_t host_ns, waited_ns;
+
+	begin();
+	expect_step(0);
+	time_slow_step(1, PAWL_MOCK_graph_launch, &host_ns, &waited_ns);
+	ck_assert_int_ge(host_ns, SLOW_NS);
+	time_slow_step(2, PAWL_MOCK_copy_up, &host_ns, &waited_ns);
+	ck_assert_int_ge(host_ns, SLOW_NS);
+	time_slow_step(3, PAWL_MOCK_stream_wait, &host_ns, &waited_ns);
+	ck_assert_int_ge(waited_ns, SLOW_NS);
+	end();
+}
+END_TEST
+
 START_TEST(a_failed_launch_advances_nothing)
 {
 	begin();
@@ -466,6 +502,7 @@ pawl_cuda_life_tcase(void)
 	tcase_add_test(tcase, a_cache_on_the_host_is_refused);
 	tcase_add_test(tcase, a_cache_grows_and_forks);
 	tcase_add_test(tcase, what_cannot_be_captured_is_launched);
+	tcase_add_test(tcase, launches_are_the_host_s_work);
 	tcase_add_test(tcase, a_failed_launch_advances_nothing);
 	tcase_add_test(tcase, a_failed_upload_loses_no_addresses);
 	tcase_add_test(tcase, a_driver_that_takes_no_kernels_is_named);
