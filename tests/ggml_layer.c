@@ -5,12 +5,7 @@
 
 #include "ir/half.h"
 
-enum {
-	D = PAWL_FAKE_WIDTH,
-	HEADS = PAWL_FAKE_HEADS,
-	GROUPS = PAWL_FAKE_GROUPS,
-	CELLS = PAWL_FAKE_CELLS
-};
+enum { D = PAWL_FAKE_WIDTH, HEADS = PAWL_FAKE_HEADS };
 
 void
 pawl_fake_random(struct pawl_ggml_tensor *t, unsigned seed)
@@ -53,7 +48,7 @@ set_rows(struct pawl_fake_layer *l, struct pawl_ggml_tensor *cache, struct pawl_
 
 	if (width == 1)
 		dest = pawl_fake_view(l->g, cache,
-			(int64_t[]){1, cache->ne[0] * CELLS * cache->ne[2], 1, 1},
+			(int64_t[]){1, cache->ne[0] * l->cells * cache->ne[2], 1, 1},
 			(size_t[]){2, 2, cache->nb[3], cache->nb[3]}, 0);
 	write = pawl_fake_view(l->g, dest, dest->ne, dest->nb, 0);
 	write->op = 14; /* SET_ROWS */
@@ -73,8 +68,8 @@ turn(const struct pawl_fake_layer *l, int64_t n)
 static struct pawl_ggml_tensor *
 cells_of(const struct pawl_fake_layer *l, struct pawl_ggml_tensor *cache, int64_t n)
 {
-	return pawl_fake_view(l->g, cache, (int64_t[]){D, n, GROUPS, cache->ne[2]},
-		(size_t[]){2, 2 * D * GROUPS, 2 * D, 2 * D * GROUPS * CELLS}, 0);
+	return pawl_fake_view(l->g, cache, (int64_t[]){D, n, l->groups, cache->ne[2]},
+		(size_t[]){2, 2 * D * l->groups, 2 * D, 2 * D * l->groups * l->cells}, 0);
 }
 
 static void
@@ -87,8 +82,8 @@ products(struct pawl_fake_layer *l, int64_t n, int64_t seen)
 	scores->params[0] = 10;
 	weighed = pawl_fake_node(l->g, "SOFT_MAX", scores, l->mask, seen, n, HEADS, l->streams);
 	pawl_fake_param(weighed, 0, 0.125f);
-	v = pawl_fake_view(l->g, l->v_cache, (int64_t[]){seen, D, GROUPS, l->streams},
-		(size_t[]){2, 2 * CELLS, 2 * CELLS * D, 2 * CELLS * D * GROUPS}, 0);
+	v = pawl_fake_view(l->g, l->v_cache, (int64_t[]){seen, D, l->groups, l->streams},
+		(size_t[]){2, 2 * l->cells, 2 * l->cells * D, 2 * l->cells * D * l->groups}, 0);
 	y = pawl_fake_node(l->g, "MUL_MAT", v, weighed, D, n, HEADS, l->streams);
 	y = pawl_fake_view(l->g, y, (int64_t[]){D, HEADS, n, l->streams},
 		(size_t[]){4, 4 * D * (size_t)n, 4 * D, 4 * D * HEADS * (size_t)n}, 0);
@@ -100,22 +95,22 @@ void
 pawl_fake_layer_make(struct pawl_fake_layer *l, int64_t n, int64_t seen, bool spelled_out)
 {
 	struct pawl_ggml_tensor *attention;
-	int64_t all = n * l->streams, n_values = spelled_out ? all * D * GROUPS : all;
+	int64_t all = n * l->streams, n_values = spelled_out ? all * D * l->groups : all;
 
 	l->q = pawl_fake_leaf(l->g, PAWL_FAKE_F32, D, HEADS, all, 0);
-	l->k = pawl_fake_leaf(l->g, PAWL_FAKE_F32, D, GROUPS, all, 0);
-	l->v = pawl_fake_leaf(l->g, PAWL_FAKE_F32, D * GROUPS, all, 0, 0);
+	l->k = pawl_fake_leaf(l->g, PAWL_FAKE_F32, D, l->groups, all, 0);
+	l->v = pawl_fake_leaf(l->g, PAWL_FAKE_F32, D * l->groups, all, 0, 0);
 	l->positions = pawl_fake_leaf(l->g, PAWL_FAKE_I32, all, 0, 0, 0);
 	l->k_list = pawl_fake_leaf(l->g, PAWL_FAKE_I64, all, 0, 0, 0);
 	l->v_list = pawl_fake_leaf(l->g, PAWL_FAKE_I64, n_values, 0, 0, 0);
 	l->mask = pawl_fake_leaf(
 		l->g, spelled_out ? PAWL_FAKE_F32 : PAWL_FAKE_F16, seen, n, 1, l->streams);
-	l->k_cache = pawl_fake_leaf(l->g, PAWL_FAKE_F16, D * GROUPS, CELLS, l->streams, 0);
-	l->v_cache = pawl_fake_leaf(l->g, PAWL_FAKE_F16, D * GROUPS, CELLS, l->streams, 0);
+	l->k_cache = pawl_fake_leaf(l->g, PAWL_FAKE_F16, D * l->groups, l->cells, l->streams, 0);
+	l->v_cache = pawl_fake_leaf(l->g, PAWL_FAKE_F16, D * l->groups, l->cells, l->streams, 0);
 	l->q = rope(l, l->q, HEADS, all);
-	l->k = rope(l, l->k, GROUPS, all);
-	set_rows(l, l->k_cache, l->k, l->k_list, D * GROUPS, all);
-	set_rows(l, l->v_cache, l->v, l->v_list, spelled_out ? 1 : D * GROUPS, n_values);
+	l->k = rope(l, l->k, l->groups, all);
+	set_rows(l, l->k_cache, l->k, l->k_list, D * l->groups, all);
+	set_rows(l, l->v_cache, l->v, l->v_list, spelled_out ? 1 : D * l->groups, n_values);
 	if (spelled_out) {
 		products(l, n, seen);
 		return;
@@ -154,13 +149,13 @@ pawl_fake_layer_fill(struct pawl_fake_layer *l, int64_t n, int64_t seen, int64_t
 	pawl_fake_random(l->k->src[0], 6);
 	pawl_fake_random(l->v, 7);
 	for (row = 0; row < n * l->streams; row++) {
-		int64_t t = row % n, cell = row / n * CELLS + first + 7 * t;
+		int64_t t = row % n, cell = row / n * l->cells + first + 7 * t;
 
 		((int32_t *)l->positions->data)[row] = (int32_t)(100 + t);
 		((int64_t *)l->k_list->data)[row] = cell;
-		for (e = 0; spelled_out && e < D * GROUPS; e++)
-			((int64_t *)l->v_list->data)[row * D * GROUPS + e] =
-				(row / n * D * GROUPS + e) * CELLS + first + 7 * t;
+		for (e = 0; spelled_out && e < D * l->groups; e++)
+			((int64_t *)l->v_list->data)[row * D * l->groups + e] =
+				(row / n * D * l->groups + e) * l->cells + first + 7 * t;
 		if (!spelled_out)
 			((int64_t *)l->v_list->data)[row] = cell;
 		for (s = 0; s < seen; s++)
@@ -195,7 +190,7 @@ assert_row(const struct pawl_fake_layer *l, int64_t n, int64_t row, int h)
 	int i;
 
 	for (u = 0; u <= t; u++) {
-		const float *key = k + ((first + u) * GROUPS + h / 2) * D;
+		const float *key = k + ((first + u) * l->groups + h / (HEADS / l->groups)) * D;
 
 		for (i = 0, weight[u] = 0; i < D; i++)
 			weight[u] += turned(q + (row * HEADS + h) * D, 100 + t, i) *
@@ -207,7 +202,7 @@ assert_row(const struct pawl_fake_layer *l, int64_t n, int64_t row, int h)
 	for (i = 0; i < D; i++) {
 		for (u = 0, y = 0; u <= t; u++)
 			y += weight[u] / sum *
-			     stored((double)v[((first + u) * GROUPS + h / 2) * D + i]);
+			     stored((double)v[((first + u) * l->groups + h / (HEADS / l->groups)) * D + i]);
 		pawl_fake_assert_near(pawl_fake_floats(l->y)[(row * HEADS + h) * D + i], y);
 	}
 }

@@ -6,10 +6,11 @@
 
 enum { PAWL_FAKE_WIDTH = 32, PAWL_FAKE_HEADS = 4, PAWL_FAKE_GROUPS = 2, PAWL_FAKE_CELLS = 512 };
 
-/* The tensors that the host fills.  g and streams are the caller's. */
+/* The tensors that the host fills.  g, streams, groups and cells are the caller's. */
 struct pawl_fake_layer {
 	struct pawl_fake_graph *g;
 	int64_t streams; /* with n tokens each, and a cache for each */
+	int64_t groups, cells; /* heads of keys and values; of a cache */
 	struct pawl_ggml_tensor *q, *k, *v, *positions, *k_list, *v_list, *mask, *k_cache, *v_cache;
 	struct pawl_ggml_tensor *y; /* [width * heads, tokens of all streams] */
 };

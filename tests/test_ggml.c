@@ -23,12 +23,15 @@ enum {
 	CELLS = PAWL_FAKE_CELLS
 };
 
+static struct pawl_fake_graph g;
+static const struct pawl_fake_layer one_stream = {
+	.g = &g, .streams = 1, .groups = GROUPS, .cells = CELLS};
+
 static struct pawl_ggml_host host;
 static struct pawl_device *device;
 static struct pawl_pool *pool;
 static struct pawl_scratch scratch;
 static struct pawl_error err;
-static struct pawl_fake_graph g;
 
 static void
 begin(void)
@@ -189,9 +192,8 @@ START_TEST(norms_views_and_products)
 END_TEST
 
 static uint64_t
-attend_streams(int64_t streams, int64_t n, int64_t seen, int64_t first, bool spelled_out, float *y)
+attend_as(struct pawl_fake_layer l, int64_t n, int64_t seen, int64_t first, bool spelled_out, float *y)
 {
-	struct pawl_fake_layer l = {.g = &g, .streams = streams};
 	uint64_t hash;
 
 	pawl_fake_graph_release(&g);
@@ -201,8 +203,17 @@ attend_streams(int64_t streams, int64_t n, int64_t seen, int64_t first, bool spe
 	pawl_fake_layer_fill(&l, n, seen, first, spelled_out);
 	hash = compute();
 	pawl_fake_layer_assert(&l, n);
-	memcpy(y, l.y->data, (size_t)(streams * n * HEADS * D) * sizeof(*y));
+	memcpy(y, l.y->data, (size_t)(l.streams * n * HEADS * D) * sizeof(*y));
 	return hash;
+}
+
+static uint64_t
+attend_streams(int64_t streams, int64_t n, int64_t seen, int64_t first, bool spelled_out, float *y)
+{
+	struct pawl_fake_layer l = one_stream;
+
+	l.streams = streams;
+	return attend_as(l, n, seen, first, spelled_out, y);
 }
 
 static uint64_t
@@ -226,6 +237,22 @@ START_TEST(attention_sees_what_the_mask_says)
 	ck_assert_mem_eq(y, z, sizeof(y));
 	hash = attend(2, 256, 0, true, z);
 	ck_assert_uint_eq(attend(4, 512, 480, true, z), hash);
+}
+END_TEST
+
+/* One head and as many cells as it has elements: rows and columns look alike. */
+START_TEST(a_cache_that_is_square)
+{
+	struct pawl_fake_layer l = one_stream;
+	float y[2 * 4 * HEADS * D], z[2 * 4 * HEADS * D];
+
+	l.groups = 1;
+	l.cells = D;
+	for (l.streams = 1; l.streams < 3; l.streams++) {
+		attend_as(l, 4, D, 3, false, y);
+		attend_as(l, 4, D, 3, true, z);
+		ck_assert_mem_eq(y, z, (size_t)(l.streams * 4 * HEADS * D) * sizeof(*y));
+	}
 }
 END_TEST
 
@@ -253,7 +280,7 @@ START_TEST(a_cell_outside_is_refused)
 {
 	struct pawl_ggml_symbols symbols;
 	struct pawl_ggml_held *held;
-	struct pawl_fake_layer l = {.g = &g, .streams = 1};
+	struct pawl_fake_layer l = one_stream;
 	uint64_t hash;
 	int i, spelled_out;
 
@@ -335,7 +362,7 @@ START_TEST(shapes_have_keys)
 	struct pawl_ggml_numbers numbers = {NULL, NULL, 0};
 	static struct pawl_fake_graph first;
 	struct pawl_ggml_key a, b;
-	struct pawl_fake_layer l = {.g = &g, .streams = 1};
+	struct pawl_fake_layer l = one_stream;
 
 	pawl_fake_layer_make(&l, 2, 256, false);
 	ck_assert_int_eq(pawl_ggml_key_of(&host, &g.graph, &numbers, &a, &err), PAWL_OK);
@@ -555,6 +582,7 @@ pawl_ggml_suite(void)
 	tcase_add_test(tcase, elements);
 	tcase_add_test(tcase, norms_views_and_products);
 	tcase_add_test(tcase, attention_sees_what_the_mask_says);
+	tcase_add_test(tcase, a_cache_that_is_square);
 	tcase_add_test(tcase, streams_take_turns);
 	tcase_add_test(tcase, a_cell_outside_is_refused);
 	tcase_add_test(tcase, held_plans_take_turns_in_scratch_memory);

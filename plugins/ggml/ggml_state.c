@@ -34,17 +34,64 @@ state_add(struct pawl_ggml_translator *t, const struct pawl_ggml_state *state)
 	return &t->states[t->n_states++];
 }
 
-/* x [d, n, heads, streams] or, of columns, [n, d, heads, streams]: a window on a cache of cells. */
 static bool
-is_window(const struct pawl_ggml_tensor *x, struct pawl_ggml_state *state)
+shows_rows(const struct pawl_ggml_tensor *x, const struct pawl_dtype_info *info,
+	struct pawl_ggml_state *state)
+{
+	const struct pawl_ggml_tensor *root = state->root;
+	size_t d_bytes = (size_t)(x->ne[0] / info->block * info->block_bytes);
+
+	state->form = PAWL_GGML_ROWS;
+	state->d = x->ne[0];
+	return x->ne[0] % info->block == 0 && x->ne[0] * x->ne[2] == root->ne[0] &&
+	       x->ne[1] <= state->cells && (x->ne[1] == 1 || x->nb[1] == root->nb[1]) &&
+	       (x->ne[2] == 1 || x->nb[2] == d_bytes);
+}
+
+static bool
+shows_columns(const struct pawl_ggml_tensor *x, const struct pawl_dtype_info *info,
+	struct pawl_ggml_state *state)
+{
+	const struct pawl_ggml_tensor *root = state->root;
+	size_t column_bytes = (size_t)root->ne[1] * (size_t)info->block_bytes;
+
+	state->form = PAWL_GGML_COLUMNS;
+	state->d = x->ne[1];
+	return info->block == 1 && x->ne[1] * x->ne[2] == root->ne[0] &&
+	       x->ne[0] <= state->cells && x->nb[1] == column_bytes &&
+	       (x->ne[2] == 1 || x->nb[2] == column_bytes * (size_t)x->ne[1]);
+}
+
+/* Whether the graph writes to the cache element by element. */
+static bool
+takes_elements(const struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *root)
+{
+	int32_t i;
+
+	for (i = 0; i < t->source->n_nodes; i++) {
+		const struct pawl_ggml_tensor *node = t->source->nodes[i];
+
+		if (pawl_ggml_op_of(t->host, node) == PAWL_GGML_OP_SET_ROWS &&
+			pawl_ggml_root(node) == root)
+			return node->ne[0] == 1;
+	}
+	return false;
+}
+
+/*
+ * x [d, n, heads, streams] or, of columns, [n, d, heads, streams]: a window on a cache of cells.  With as
+ * many cells as elements in each, and one head, it could be either.
+ */
+static bool
+is_window(const struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *x,
+	struct pawl_ggml_state *state)
 {
 	const struct pawl_ggml_tensor *root = x->view_src;
 	const struct pawl_dtype_info *info;
 	enum pawl_dtype dtype;
-	size_t d_bytes;
 
 	if (!root || !pawl_dtype_from_ggml((uint32_t)root->type, &dtype) || root->ne[3] != 1 ||
-		x->type != root->type)
+		x->type != root->type || !root->nb[2])
 		return false;
 	info = pawl_dtype_info(dtype);
 	*state = (struct pawl_ggml_state){.root = root,
@@ -58,20 +105,9 @@ is_window(const struct pawl_ggml_tensor *x, struct pawl_ggml_state *state)
 		(x->ne[3] > 1 && x->nb[3] != root->nb[2]) ||
 		x->view_offs / root->nb[2] + (size_t)x->ne[3] > (size_t)root->ne[2])
 		return false;
-	state->d = x->ne[0];
-	d_bytes = (size_t)pawl_dtype_bytes(dtype, x->ne[0]);
-	if (x->ne[0] % info->block == 0 && x->ne[0] * x->ne[2] == root->ne[0] &&
-		x->ne[1] <= state->cells && (x->ne[1] == 1 || x->nb[1] == root->nb[1]) &&
-		(x->ne[2] == 1 || x->nb[2] == d_bytes)) {
-		state->form = PAWL_GGML_ROWS;
+	if (takes_elements(t, root) && shows_columns(x, info, state))
 		return true;
-	}
-	state->d = x->ne[1];
-	d_bytes = (size_t)root->ne[1] * (size_t)info->block_bytes;
-	state->form = PAWL_GGML_COLUMNS;
-	return info->block == 1 && x->ne[1] * x->ne[2] == root->ne[0] &&
-	       x->ne[0] <= state->cells && x->nb[1] == d_bytes &&
-	       (x->ne[2] == 1 || x->nb[2] == d_bytes * (size_t)x->ne[1]);
+	return shows_rows(x, info, state) || shows_columns(x, info, state);
 }
 
 bool
@@ -80,7 +116,7 @@ pawl_ggml_state_shows(struct pawl_ggml_translator *t, const struct pawl_ggml_sta
 {
 	struct pawl_ggml_state other;
 
-	return is_window(x, &other) && other.root == state->root && other.form == state->form &&
+	return is_window(t, x, &other) && other.root == state->root && other.form == state->form &&
 	       other.streams == state->streams && other.heads == state->heads &&
 	       other.d == state->d &&
 	       pawl_ggml_at(t->source, &state->window)->view_offs == x->view_offs;
@@ -92,7 +128,7 @@ consider(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op, int 
 	const struct pawl_ggml_tensor *x = op->src[i];
 	struct pawl_ggml_state state, *other;
 
-	if (!x || !is_window(x, &state) || !pawl_ggml_is_leaf(t, state.root) ||
+	if (!x || !is_window(t, x, &state) || !pawl_ggml_is_leaf(t, state.root) ||
 		pawl_ggml_is_weight(t, state.root))
 		return PAWL_OK;
 	state.place = pawl_ggml_source_place(t, i, true);
