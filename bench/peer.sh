@@ -1,12 +1,13 @@
 #!/bin/sh
-# Builds the tools of llama.cpp, as vendored in the source archive of llama-cpp-python, into the
-# cache folder (about five minutes on two cores) and prints the folder where they are.
+# peer.sh [TOOL...]: builds tools of llama.cpp, as vendored in the source archive of llama-cpp-python,
+# into the cache folder (about five minutes on two cores) and prints the folder where they are: those that
+# measurements need, and those that are named.
 set -eu
 . "$(dirname "$0")/../tools/setup-lib.sh"
 
 version=0.3.36
 peer=$cache/llama-cpp-python-$version
-tools="llama-bench llama-batched-bench llama-perplexity llama-quantize"
+tools="llama-bench llama-batched-bench llama-perplexity llama-quantize $*"
 
 missing=
 for tool in $tools; do
