@@ -238,6 +238,20 @@ pawl_plan_unref(struct pawl_plan *plan)
 	pawl_memory_free(plan);
 }
 
+int64_t
+pawl_plan_bytes(const struct pawl_plan *plan)
+{
+	const struct pawl_program *program = plan->program;
+	int64_t n = (int64_t)program->arena.n_bytes + plan->code_info.code_bytes;
+
+	for (int32_t i = 0; i < program->n_slots; i++)
+		if (plan->literals[i])
+			n += plan->literals[i]->n_bytes;
+	if (plan->optimized)
+		n += (int64_t)plan->optimized->arena.n_bytes;
+	return n;
+}
+
 int32_t
 pawl_plan_find_slot(const struct pawl_plan *plan, enum pawl_slot_role role, const char *name)
 {

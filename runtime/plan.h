@@ -66,6 +66,9 @@ struct pawl_plan *pawl_plan_ref(struct pawl_plan *plan);
 /* NULL is allowed. */
 void pawl_plan_unref(struct pawl_plan *plan);
 
+/* What the plan itself takes in memory: program, code and literals; weights and runs take more. */
+int64_t pawl_plan_bytes(const struct pawl_plan *plan);
+
 /* The first slot of that role and name; -1 when there is none. */
 int32_t pawl_plan_find_slot(
 	const struct pawl_plan *plan, enum pawl_slot_role role, const char *name);

@@ -3,8 +3,9 @@ The server of llama.cpp with libggml-pawl.so: four clients over the loopback add
 
     llama_server.py MODEL MINUTES
 
-Every answer is that of one client alone.  Memory grows with plans, of which there are a few, and
-with nothing else.  The last line counts checks, as model-test.sh reads it.
+Every answer is that of one client alone.  Between those that are compared come prompts of ever new
+lengths: memory stays within a bound, as plans do not know lengths, and grows with nothing but plans.
+The last line counts checks, as model-test.sh reads it.
 """
 import http.client
 import json
@@ -17,6 +18,8 @@ from llama_host import check, counters, devices, end, server
 
 CLIENTS = 4
 MOST_GROWTH = 8 << 20  # bytes, while no plan is built: less than two plans
+MOST_PLANS = 48  # 4 numbers of streams, 4 of tokens, 3 of rows that are asked for
+MOST_PLAN_BYTES = 8 << 20  # and memory grow with each, what compiles it and scratch memory included
 SUBJECTS = ["the sea", "an old clock", "two brothers", "a winter road", "the first train", "bread"]
 TEXT = " ".join(f"Line {i} says that {7 * i} is seven times {i}." for i in range(1, 60))
 
@@ -30,6 +33,11 @@ def requests():
         yield "/completion", {
             "prompt": f"A story about {subject}: once there", "n_predict": 24 + 5 * i}
         yield "/completion", {"prompt": TEXT[:250 * (i + 1)], "n_predict": 8 + i}
+
+
+def fresh(number):
+    """A prompt of another length than those before."""
+    return "/completion", {"prompt": TEXT[number % 7:20 + 13 * number % 1500], "n_predict": 4}
 
 
 class Client:
@@ -73,6 +81,7 @@ def serve(model, seconds):
     alone = [Client(host.listening_address).ask(request) for request in work]
     check("answers", all(alone), alone)
     errors, different, samples, n_answers = [], [], [], [0] * CLIENTS
+    at_first, plans_at_first = memory(), counters()["optimizes"]
     stop = time.monotonic() + seconds
 
     def run(number):
@@ -83,6 +92,8 @@ def serve(model, seconds):
             at += 1 + number * 2
             try:
                 found = client.ask(work[i])
+                if n_answers[number] % 2:
+                    client.ask(fresh(number + CLIENTS * n_answers[number]))
             except (OSError, ValueError, KeyError, http.client.HTTPException) as error:
                 errors.append(repr(error))
                 return
@@ -105,6 +116,10 @@ def serve(model, seconds):
     check("together as alone", not different, (len(different), different[:1]))
     check("memory does not grow", growth(samples) <= MOST_GROWTH, (growth(samples), samples))
     seen = counters()
+    most = at_first + MOST_PLAN_BYTES * (seen["optimizes"] - plans_at_first)
+    check("plans do not know lengths", seen["optimizes"] <= MOST_PLANS, seen)
+    check("memory has a bound", max(size for _, size in samples) <= most, (most, samples))
+    check("all plans are kept", seen["plans"] == seen["optimizes"] and not seen["evicted"], seen)
     print("counters:", seen)
     check("nothing falls back", seen["fallbacks"] == 0 and seen["rebuilds"] == 0, seen)
     check("a plan for each shape", seen["optimizes"] <= seen["shapes"], seen)

@@ -7,12 +7,9 @@
 #include <string.h>
 
 #include "ir/half.h"
-#include "plugins/ggml/ggml_buffer.h"
 #include "plugins/ggml/ggml_held.h"
 #include "plugins/ggml/ggml_key.h"
-#include "plugins/ggml/ggml_packs.h"
 #include "plugins/ggml/ggml_plans.h"
-#include "plugins/ggml/ggml_stream.h"
 #include "runtime/pool.h"
 #include "tests/suites.h"
 
@@ -383,193 +380,6 @@ START_TEST(shapes_have_keys)
 }
 END_TEST
 
-/* Values that are part of the keys, as some models have it: another window than the cache's. */
-START_TEST(two_windows_on_a_cache)
-{
-	struct pawl_ggml_tensor *q = pawl_fake_leaf(&g, PAWL_FAKE_F32, D, 1, 1, 0);
-	struct pawl_ggml_tensor *cache = pawl_fake_leaf(&g, PAWL_FAKE_F16, D, CELLS, 0, 0);
-	const size_t nb[4] = {2, 2 * D, 2 * D * CELLS, 2 * D * CELLS};
-	struct pawl_ggml_tensor *k = pawl_fake_view(&g, cache, (int64_t[]){D, CELLS, 1, 1}, nb, 0);
-	struct pawl_ggml_tensor *v =
-		pawl_fake_view(&g, cache, (int64_t[]){D / 2, CELLS, 1, 1}, nb, 0);
-	struct pawl_ggml_tensor *y = pawl_fake_node(&g, "FLASH_ATTN_EXT", q, k, D / 2, 1, 1, 0);
-
-	pawl_fake_param(y, 0, 1);
-	y->src[2] = v;
-	ck_assert(!pawl_ggml_supports(&host, y, &err));
-	ck_assert_msg(strstr(err.text, "source 2 is another part of a cache"), "%s", err.text);
-	y->src[2] = k;
-	y->ne[0] = D;
-	ck_assert_msg(pawl_ggml_supports(&host, y, &err), "%s", err.text);
-}
-END_TEST
-
-static void
-assert_declined(const struct pawl_ggml_tensor *op, const char *says)
-{
-	ck_assert(!pawl_ggml_supports(&host, op, &err));
-	ck_assert_msg(strstr(err.text, says), "%s", err.text);
-}
-
-START_TEST(what_is_not_known_is_declined)
-{
-	struct pawl_ggml_tensor *a = pawl_fake_leaf(&g, PAWL_FAKE_F32, 32, 3, 0, 0);
-	struct pawl_ggml_tensor *op = pawl_fake_node(&g, "ARGSORT", a, NULL, 32, 3, 0, 0);
-
-	assert_declined(op, "op ARGSORT of t1: not known");
-	op = pawl_fake_node(&g, "SCALE", a, NULL, 32, 3, 0, 0);
-	ck_assert(pawl_ggml_supports(&host, op, &err));
-	op->params[7] = 1;
-	assert_declined(op, "op SCALE of t2: a parameter that is not known");
-	op->params[7] = 0;
-	op->view_src = a;
-	assert_declined(op, "in place");
-	op->view_src = NULL;
-	op = pawl_fake_node(&g, "UNARY", a, NULL, 32, 3, 0, 0);
-	assert_declined(op, "function 0");
-	op->params[0] = 1;
-	ck_assert(pawl_ggml_supports(&host, op, &err));
-	op->type = PAWL_FAKE_F16;
-	assert_declined(op, "a result of type 1");
-}
-END_TEST
-
-/* Softcaps and precisions are known; biases by position, sinks and masks for each head are not. */
-START_TEST(attention_of_another_kind_is_declined)
-{
-	const size_t nb[4] = {2, 2 * D, 2 * D * CELLS, 2 * D * CELLS};
-	struct pawl_ggml_tensor *q = pawl_fake_leaf(&g, PAWL_FAKE_F32, D, 2, 4, 0);
-	struct pawl_ggml_tensor *cache = pawl_fake_leaf(&g, PAWL_FAKE_F16, D, CELLS, 0, 0);
-	struct pawl_ggml_tensor *k = pawl_fake_view(&g, cache, (int64_t[]){D, CELLS, 1, 1}, nb, 0);
-	struct pawl_ggml_tensor *mask = pawl_fake_leaf(&g, PAWL_FAKE_F16, CELLS, 2, 0, 0);
-	struct pawl_ggml_tensor *sinks = pawl_fake_leaf(&g, PAWL_FAKE_F32, 4, 0, 0, 0);
-	struct pawl_ggml_tensor *op = pawl_fake_node(&g, "FLASH_ATTN_EXT", q, k, D, 4, 2, 0);
-	int i;
-
-	pawl_fake_param(op, 0, 1);
-	pawl_fake_param(op, 2, 30);
-	op->params[3] = 10;
-	op->params[4] = CELLS;
-	op->src[2] = k;
-	op->src[3] = mask;
-	ck_assert_msg(pawl_ggml_supports(&host, op, &err), "%s", err.text);
-	op->src[4] = sinks;
-	assert_declined(op, "op FLASH_ATTN_EXT of ");
-	op->src[4] = NULL;
-	pawl_fake_param(op, 1, 8);
-	assert_declined(op, "biases, sinks or shapes that are not known");
-	op->params[1] = 0;
-	for (i = 5; i < PAWL_GGML_PARAMS; i++) {
-		op->params[i] = 1;
-		assert_declined(op, "biases, sinks or shapes that are not known");
-		op->params[i] = 0;
-	}
-	q->type = PAWL_FAKE_F16;
-	assert_declined(op, "biases, sinks or shapes that are not known");
-	q->type = PAWL_FAKE_F32;
-	mask->ne[2] = 4;
-	assert_declined(op, "a mask or streams of another kind");
-	mask->ne[2] = 1;
-	mask->ne[0] = CELLS - 1;
-	assert_declined(op, "a mask or streams of another kind");
-	mask->ne[0] = CELLS;
-	k->nb[1] *= 2; /* every second cell */
-	k->ne[1] /= 2;
-	mask->ne[0] /= 2;
-	assert_declined(op, "");
-	k->nb[1] /= 2;
-	k->ne[1] *= 2;
-	mask->ne[0] *= 2;
-	cache->type = k->type = 30; /* bf16, as wide */
-	ck_assert_msg(pawl_ggml_supports(&host, op, &err), "%s", err.text);
-	cache->type = k->type = PAWL_FAKE_I32;
-	assert_declined(op, "");
-	cache->type = k->type = PAWL_FAKE_F16;
-	ck_assert_msg(pawl_ggml_supports(&host, op, &err), "%s", err.text);
-}
-END_TEST
-
-START_TEST(writing_to_a_buffer_forgets_what_was_packed)
-{
-	struct pawl_ggml_device tables = {{NULL}, NULL, NULL};
-	struct pawl_type type = pawl_type_make(PAWL_DTYPE_F32, 2, (int64_t[]){16, 32});
-	struct pawl_storage *packed, *again;
-	struct pawl_ggml_tensor t = {.ne = {32, 16, 1, 1}};
-	struct pawl_ggml_buffer *(*alloc)(struct pawl_ggml_buft *, size_t);
-	void (*set)(struct pawl_ggml_buffer *, struct pawl_ggml_tensor *, const void *, size_t, size_t);
-	void *(*base)(struct pawl_ggml_buffer *);
-	void (*release)(struct pawl_ggml_buffer *);
-	struct pawl_ggml_buffer *buffer;
-	int64_t before = pawl_ggml_packs_bytes();
-	uint64_t epoch = pawl_ggml_packs_epoch();
-	float one = 1;
-
-	type.layout = PAWL_LAYOUT_TILE16;
-	pawl_ggml_buft_init(&host, &tables);
-	memcpy(&alloc, &pawl_ggml_buft()->fn[1], sizeof(alloc));
-	buffer = alloc(pawl_ggml_buft(), 2048);
-	ck_assert(pawl_ggml_buffer_is_ours(buffer));
-	ck_assert(!pawl_ggml_buffer_is_foreign_memory(buffer));
-	memcpy(&release, buffer, sizeof(release));
-	memcpy(&base, (char *)buffer + 8, sizeof(base));
-	memcpy(&set, (char *)buffer + 8 * (size_t)host.layout->set_tensor, sizeof(set));
-	((int32_t *)buffer)[11 * 2 + 3 * 2] = PAWL_GGML_WEIGHTS;
-	t.data = base(buffer);
-	ck_assert_int_eq(pawl_ggml_packs_get(t.data, &type, NULL, false, &packed, &err), PAWL_OK);
-	ck_assert_int_eq(pawl_ggml_packs_get(t.data, &type, NULL, false, &again, &err), PAWL_OK);
-	ck_assert_ptr_eq(packed, again);
-	/* Small matrices are side by side, in huge pages where there are any. */
-	ck_assert_ptr_nonnull(packed->block.chunk);
-	ck_assert_int_gt(pawl_ggml_packs_bytes(), before);
-	ck_assert_uint_eq(pawl_ggml_packs_epoch(), epoch);
-	pawl_storage_unref(again);
-	set(buffer, &t, &one, 4, 4);
-	ck_assert_uint_gt(pawl_ggml_packs_epoch(), epoch);
-	ck_assert_int_eq(pawl_ggml_packs_get(t.data, &type, NULL, false, &again, &err), PAWL_OK);
-	ck_assert_ptr_ne(packed, again);
-	pawl_storage_unref(packed);
-	pawl_storage_unref(again);
-	release(buffer);
-	free(buffer);
-	ck_assert_int_eq(pawl_ggml_packs_bytes(), before);
-}
-END_TEST
-
-/* A stream computes what it knows, and leaves the rest to the host's own backend. */
-START_TEST(a_stream_falls_back)
-{
-	struct pawl_ggml_device tables = {{NULL}, NULL, NULL};
-	struct pawl_ggml_tensor *a = pawl_fake_leaf(&g, PAWL_FAKE_F32, 32, 3, 0, 0);
-	struct pawl_ggml_tensor *y = pawl_fake_node(&g, "ADD", a, a, 32, 3, 0, 0);
-	int (*run)(struct pawl_ggml_stream *, struct pawl_ggml_graph *);
-	void (*release)(struct pawl_ggml_stream *);
-	struct pawl_ggml_stream *stream;
-	int i;
-
-	pawl_ggml_streams_init(&host, device);
-	stream = pawl_ggml_stream_new(&tables, NULL);
-	ck_assert_ptr_nonnull(stream);
-	pawl_ggml_stream_set_threads(stream, 1);
-	memcpy(&release, (char *)stream + 8 * 2, sizeof(release));
-	memcpy(&run, (char *)stream + 8 * (size_t)(1 + host.layout->graph_compute), sizeof(run));
-	pawl_fake_random(a, 8);
-	for (i = 0; i < 3; i++) {
-		pawl_fake_floats(y)[5] = 0;
-		ck_assert_int_eq(run(stream, &g.graph), PAWL_GGML_SUCCESS);
-		ck_assert(pawl_fake_floats(y)[5] == 2 * pawl_fake_floats(a)[5]);
-	}
-	ck_assert_int_eq(pawl_fake_host()->n_computed, 0);
-	ck_assert_int_eq(pawl_fake_host()->n_warnings, 0);
-	for (i = 0; i < 6; i++) {
-		y->op = i < 3 ? 19 : 1; /* ARGSORT, DUP */
-		ck_assert_int_eq(run(stream, &g.graph), PAWL_GGML_SUCCESS);
-	}
-	ck_assert_int_eq(pawl_fake_host()->n_computed, 6);
-	ck_assert_int_eq(pawl_fake_host()->n_warnings, 1);
-	release(stream);
-}
-END_TEST
-
 Suite *
 pawl_ggml_suite(void)
 {
@@ -587,11 +397,6 @@ pawl_ggml_suite(void)
 	tcase_add_test(tcase, a_cell_outside_is_refused);
 	tcase_add_test(tcase, held_plans_take_turns_in_scratch_memory);
 	tcase_add_test(tcase, shapes_have_keys);
-	tcase_add_test(tcase, two_windows_on_a_cache);
-	tcase_add_test(tcase, what_is_not_known_is_declined);
-	tcase_add_test(tcase, attention_of_another_kind_is_declined);
-	tcase_add_test(tcase, writing_to_a_buffer_forgets_what_was_packed);
-	tcase_add_test(tcase, a_stream_falls_back);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

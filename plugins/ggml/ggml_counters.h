@@ -1,4 +1,4 @@
-/* What the backend did in this process.  Any thread. */
+/* What the backend did in this process, and what it keeps.  Any thread. */
 #ifndef PAWL_PLUGINS_GGML_COUNTERS_H
 #define PAWL_PLUGINS_GGML_COUNTERS_H
 
@@ -15,6 +15,8 @@
 	PAWL_GGML_COUNTER_ROW(shapes, "distinct shapes, lengths left out")                         \
 	PAWL_GGML_COUNTER_ROW(optimizes, "plans built")                                            \
 	PAWL_GGML_COUNTER_ROW(rebuilds, "of these built before, and dropped meanwhile")            \
+	PAWL_GGML_COUNTER_ROW(evicted, "plans dropped, as too many others came")                   \
+	PAWL_GGML_COUNTER_ROW(plans, "plans that are kept now")                                    \
 	PAWL_GGML_COUNTER_ROW(runs, "runs of plans")                                               \
 	PAWL_GGML_COUNTER_ROW(fallbacks, "graphs that the host's CPU backend computed instead")
 
