@@ -243,8 +243,25 @@ allocate(struct pawl_ggml_tensor *t)
 	memset(t->data, 0, n);
 }
 
-/* A buffer with nothing but a usage, which tells data from weights. */
-static struct buffer_11 plain;
+static bool
+is_host(const void *type)
+{
+	(void)type;
+	return true;
+}
+
+/* A buffer with nothing but a usage, which tells data from weights, and a kind. */
+static const pawl_ggml_fn host_type[8] = {[7] = (pawl_ggml_fn)is_host};
+static struct buffer_11 plain = {.buft = (void *)(uintptr_t)host_type};
+
+struct pawl_ggml_buffer *
+pawl_fake_remote_buffer(void)
+{
+	static const pawl_ggml_fn type[8] = {NULL};
+	static struct buffer_11 remote = {.buft = (void *)(uintptr_t)type};
+
+	return (struct pawl_ggml_buffer *)&remote;
+}
 
 struct pawl_ggml_tensor *
 pawl_fake_leaf(struct pawl_fake_graph *g, int32_t type, int64_t ne0, int64_t ne1, int64_t ne2,

@@ -50,6 +50,8 @@ struct pawl_ggml_tensor *pawl_fake_node(struct pawl_fake_graph *g, const char *o
 /* A view of x's memory as a node; strides of dims 1 to 3 in bytes. */
 struct pawl_ggml_tensor *pawl_fake_view(struct pawl_fake_graph *g, struct pawl_ggml_tensor *x,
 	const int64_t ne[4], const size_t nb[4], size_t offset);
+/* A buffer that does not say that its memory is the host's. */
+struct pawl_ggml_buffer *pawl_fake_remote_buffer(void);
 void pawl_fake_param(struct pawl_ggml_tensor *t, int i, float value);
 float *pawl_fake_floats(struct pawl_ggml_tensor *t);
 

@@ -133,6 +133,82 @@ START_TEST(attention_of_another_kind_is_declined)
 }
 END_TEST
 
+START_TEST(sizes_beyond_all_memory_are_declined)
+{
+	struct pawl_ggml_tensor *a = pawl_fake_leaf(&g, PAWL_FAKE_F32, 32, 3, 0, 0);
+	struct pawl_ggml_tensor *op = pawl_fake_node(&g, "ADD", a, a, 32, 3, 0, 0);
+	const struct pawl_ggml_tensor before = *a, result = *op;
+	static const int64_t sizes[] = {-1, INT64_MIN, INT64_MAX, INT64_C(1) << 41};
+	size_t i;
+
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		a->ne[i % 4] = sizes[i];
+		assert_declined(op, "source 0 of a size beyond all memory");
+		*a = before;
+		op->ne[i % 4] = sizes[i];
+		assert_declined(op, "a size beyond all memory");
+		*op = result;
+	}
+	a->ne[0] = a->ne[1] = a->ne[2] = INT64_C(1) << 40; /* whose product is 0 */
+	assert_declined(op, "source 0 of a size beyond all memory");
+	*a = before;
+	a->nb[2] = SIZE_MAX;
+	assert_declined(op, "source 0 of a size beyond all memory");
+	*a = before;
+	ck_assert_msg(pawl_ggml_supports(&host, op, &err), "%s", err.text);
+}
+END_TEST
+
+/* Were it computed, what is behind the source would be copied into the result. */
+START_TEST(a_result_that_is_not_filled_is_declined)
+{
+	struct pawl_ggml_tensor *a = pawl_fake_leaf(&g, PAWL_FAKE_F32, 32, 3, 0, 0);
+	struct pawl_ggml_tensor *op = pawl_fake_node(&g, "ADD", a, a, 32, 4, 0, 0);
+
+	assert_declined(op, "a result of another shape");
+	op = pawl_fake_node(&g, "ADD", a, a, 32, 3, 0, 0);
+	op->nb[1] *= 2;
+	assert_declined(op, "a result with gaps");
+	op->nb[1] /= 2;
+	a->ne[1] = 0;
+	assert_declined(op, "source 0 without elements");
+	a->ne[1] = 3;
+	ck_assert_msg(pawl_ggml_supports(&host, op, &err), "%s", err.text);
+}
+END_TEST
+
+/* A cache without cells, a mask without columns, and views that begin where no cell does. */
+START_TEST(caches_without_cells_are_declined)
+{
+	const size_t nb[4] = {2, 2 * D, 2 * D * CELLS, 2 * D * CELLS};
+	struct pawl_ggml_tensor *q = pawl_fake_leaf(&g, PAWL_FAKE_F32, D, 2, 1, 0);
+	struct pawl_ggml_tensor *cache = pawl_fake_leaf(&g, PAWL_FAKE_F16, D, CELLS, 0, 0);
+	struct pawl_ggml_tensor *k = pawl_fake_view(&g, cache, (int64_t[]){D, CELLS, 1, 1}, nb, 0);
+	struct pawl_ggml_tensor *mask = pawl_fake_leaf(&g, PAWL_FAKE_F16, CELLS, 2, 0, 0);
+	struct pawl_ggml_tensor *op = pawl_fake_node(&g, "FLASH_ATTN_EXT", q, k, D, 1, 2, 0);
+	const struct pawl_ggml_tensor all = *k;
+
+	pawl_fake_param(op, 0, 1);
+	op->src[2] = k;
+	op->src[3] = mask;
+	ck_assert_msg(pawl_ggml_supports(&host, op, &err), "%s", err.text);
+	k->ne[1] = mask->ne[0] = 0;
+	assert_declined(op, "without elements");
+	*k = all;
+	mask->ne[0] = CELLS;
+	k->view_offs = 1;
+	assert_declined(op, "op FLASH_ATTN_EXT");
+	k->view_offs = 2 * D * CELLS; /* the end */
+	assert_declined(op, "op FLASH_ATTN_EXT");
+	k->view_offs = SIZE_MAX;
+	assert_declined(op, "a size beyond all memory");
+	*k = all;
+	cache->ne[1] = 0;
+	cache->nb[2] = cache->nb[3] = 0;
+	assert_declined(op, "op FLASH_ATTN_EXT");
+}
+END_TEST
+
 Suite *
 pawl_ggml_declined_suite(void)
 {
@@ -143,6 +219,9 @@ pawl_ggml_declined_suite(void)
 	tcase_add_test(tcase, two_windows_on_a_cache);
 	tcase_add_test(tcase, what_is_not_known_is_declined);
 	tcase_add_test(tcase, attention_of_another_kind_is_declined);
+	tcase_add_test(tcase, sizes_beyond_all_memory_are_declined);
+	tcase_add_test(tcase, a_result_that_is_not_filled_is_declined);
+	tcase_add_test(tcase, caches_without_cells_are_declined);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -291,6 +291,9 @@ bind_one(struct pawl_ggml_held *held, int32_t i, const struct pawl_ggml_graph *g
 	int32_t slot = bound->slots[0];
 	int64_t seen, offset, rows;
 
+	if (bind->kind != PAWL_GGML_BIND_TURN && !pawl_ggml_is_reachable(held->host, t))
+		return pawl_fail(err, PAWL_UNSUPPORTED, "%.63s is out of this processor's reach",
+			t->name);
 	switch (bind->kind) {
 	case PAWL_GGML_BIND_WEIGHT:
 		return bind_weight(held, bound, t, is_current, err);
@@ -385,6 +388,13 @@ pawl_ggml_held_run(struct pawl_ggml_held *held, const struct pawl_ggml_graph *gr
 		status = bind_symbol(held, translation->symbols.rows, n_rows, err);
 	for (i = 0; i < translation->n_binds && !status; i++)
 		status = bind_one(held, i, graph, epoch == held->packs_epoch, err);
+	for (i = 0; i < translation->n_results && !status; i++) {
+		const struct pawl_ggml_tensor *t = pawl_ggml_at(graph, &translation->results[i]);
+
+		if (!pawl_ggml_is_reachable(held->host, t))
+			status = pawl_fail(err, PAWL_UNSUPPORTED,
+				"%.63s is out of this processor's reach", t->name);
+	}
 	for (i = 0; i < translation->n_results && translation->n_results <= 4 && !status; i++)
 		status = put_result(held, graph, i, err);
 	if (status)

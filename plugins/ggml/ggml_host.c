@@ -288,3 +288,19 @@ pawl_ggml_buffer_usage(const struct pawl_ggml_host *host, const struct pawl_ggml
 	memcpy(&usage, behind_functions(host, buffer) + 3 * sizeof(void *), sizeof(usage));
 	return usage == PAWL_GGML_WEIGHTS ? PAWL_GGML_WEIGHTS : PAWL_GGML_ANY;
 }
+
+bool
+pawl_ggml_is_reachable(const struct pawl_ggml_host *host, const struct pawl_ggml_tensor *t)
+{
+	const char *type;
+	bool (*is_host)(const void *type) = NULL;
+
+	if (!t->data)
+		return false;
+	if (!t->buffer)
+		return true;
+	memcpy(&type, behind_functions(host, t->buffer), sizeof(type));
+	memcpy(&is_host, type + sizeof(pawl_ggml_fn) * (size_t)host->layout->buft_is_host,
+		sizeof(is_host));
+	return is_host && is_host(type);
+}

@@ -86,6 +86,12 @@ const char *pawl_ggml_op_text(const struct pawl_ggml_host *host, const struct pa
 void pawl_ggml_log(const struct pawl_ggml_host *host, enum pawl_ggml_level level, const char *format, ...)
 	PAWL_PRINTF(3, 4);
 
+/*
+ * Whether this processor reads and writes the memory of a tensor by its address: there is one, and its
+ * buffer's kind says so, whosever it is.
+ */
+bool pawl_ggml_is_reachable(const struct pawl_ggml_host *host, const struct pawl_ggml_tensor *t);
+
 /* What a buffer is for, which may be of another backend. */
 enum pawl_ggml_usage pawl_ggml_buffer_usage(
 	const struct pawl_ggml_host *host, const struct pawl_ggml_buffer *buffer);

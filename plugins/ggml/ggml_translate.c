@@ -193,6 +193,58 @@ add_results(struct pawl_ggml_translator *t)
 	return PAWL_OK;
 }
 
+/* Whether sizes may be computed with: no tensor that is in any memory has others. */
+static bool
+has_size(const struct pawl_ggml_tensor *x)
+{
+	const int64_t most = INT64_C(1) << 40;
+	int64_t n = 1;
+	int i;
+
+	for (i = 0; i < PAWL_GGML_DIMS; i++) {
+		if (x->ne[i] < 0 || x->ne[i] > most / n || x->nb[i] > (size_t)most << 8)
+			return false;
+		n *= x->ne[i] ? x->ne[i] : 1;
+	}
+	return x->view_offs <= (size_t)most << 8;
+}
+
+static enum pawl_status
+check_node(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *node)
+{
+	int j;
+
+	if (!has_size(node))
+		return pawl_ggml_decline(t, node, "a size beyond all memory");
+	for (j = 0; j < PAWL_GGML_SOURCES; j++) {
+		const struct pawl_ggml_tensor *x = node->src[j];
+
+		if (x && (!has_size(x) || !has_size(pawl_ggml_root(x))))
+			return pawl_ggml_decline(t, node, "source %d of a size beyond all memory", j);
+		if (x && is_empty(x))
+			return pawl_ggml_decline(t, node, "source %d without elements", j);
+	}
+	return PAWL_OK;
+}
+
+static bool
+is_computed(const struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *node)
+{
+	return !is_view(pawl_ggml_op_of(t->host, node)) && !is_empty(node) &&
+	       is_wanted(t->source, node);
+}
+
+static enum pawl_status
+check_nodes(struct pawl_ggml_translator *t)
+{
+	enum pawl_status status = PAWL_OK;
+
+	for (t->at = 0; t->at < t->source->n_nodes && !status; t->at++)
+		if (is_computed(t, t->source->nodes[t->at]))
+			status = check_node(t, t->source->nodes[t->at]);
+	return status;
+}
+
 static enum pawl_status
 translate_nodes(struct pawl_ggml_translator *t)
 {
@@ -202,12 +254,13 @@ translate_nodes(struct pawl_ggml_translator *t)
 		const struct pawl_ggml_tensor *node = graph->nodes[t->at];
 		enum pawl_status status;
 
-		if (is_view(pawl_ggml_op_of(t->host, node)) || is_empty(node) ||
-			!is_wanted(graph, node))
+		if (!is_computed(t, node))
 			continue;
 		status = pawl_ggml_translate_op(t, node);
 		if (!status && t->graph->error.status != PAWL_OK)
 			status = pawl_ggml_decline(t, node, "%s", t->graph->error.text);
+		if (!status && !pawl_ggml_fills(t, node))
+			status = pawl_ggml_decline(t, node, "a result of another shape");
 		if (status)
 			return status;
 	}
@@ -217,8 +270,10 @@ translate_nodes(struct pawl_ggml_translator *t)
 static enum pawl_status
 translate(struct pawl_ggml_translator *t)
 {
-	enum pawl_status status = add_values(t);
+	enum pawl_status status = check_nodes(t);
 
+	if (!status)
+		status = add_values(t);
 	if (!status)
 		status = pawl_ggml_find_states(t);
 	if (status)

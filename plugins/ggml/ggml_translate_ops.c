@@ -282,6 +282,8 @@ pawl_ggml_translate_op(struct pawl_ggml_translator *t, const struct pawl_ggml_te
 		return pawl_ggml_decline(t, op, "a result of type %d", op->type);
 	if (op->view_src && kind != PAWL_GGML_OP_SET_ROWS)
 		return pawl_ggml_decline(t, op, "in place");
+	if (!op->view_src && !pawl_ggml_is_contiguous(op))
+		return pawl_ggml_decline(t, op, "a result with gaps");
 	if (!op->src[0])
 		return pawl_ggml_decline(t, op, "no source");
 	switch (kind) {

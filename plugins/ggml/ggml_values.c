@@ -259,6 +259,19 @@ elems_of(const struct pawl_ggml_translator *t, const struct pawl_type *type)
 	return n;
 }
 
+bool
+pawl_ggml_fills(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op)
+{
+	const struct pawl_ggml_value *value = pawl_ggml_value_find(t, op);
+	const struct pawl_node *node;
+
+	if (!value || value->pending != PAWL_GGML_READY || op->view_src)
+		return true;
+	node = value->turned ? value->turned : value->node;
+	return node &&
+	       elems_of(t, &node->type) == op->ne[0] * op->ne[1] * op->ne[2] * op->ne[3];
+}
+
 struct axis {
 	int dim; /* of the tensor */
 	int64_t n, stride;

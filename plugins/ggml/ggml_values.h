@@ -95,6 +95,8 @@ int pawl_ggml_value_rank(const struct pawl_ggml_tensor *tensor);
 struct pawl_ggml_value *pawl_ggml_leaf(
 	struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op, int i);
 bool pawl_ggml_is_weight(const struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *tensor);
+/* Whether the value of op, if it is there already, has as many elements as the tensor. */
+bool pawl_ggml_fills(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op);
 /* Whether elements follow each other without gaps; false for a type that is not known. */
 bool pawl_ggml_is_contiguous(const struct pawl_ggml_tensor *tensor);
 bool pawl_ggml_is_leaf(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *root);
