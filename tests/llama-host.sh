@@ -117,21 +117,61 @@ PAWL_THREADS=many
 export PAWL_THREADS
 goes_on threads "pawl: not used: PAWL_THREADS"
 unset PAWL_THREADS
-cat >"$dir/other.c" <<'C'
+# A host of a version that is not known, with all symbols that are looked for.
+{
+  cat <<'C'
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
 const char *ggml_version(void);
+void ggml_log_internal(int level, const char *format, ...);
 const char *
 ggml_version(void)
 {
 	return "0.31.2";
 }
+void
+ggml_log_internal(int level, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	fprintf(stderr, "%d ", level);
+	vfprintf(stderr, format, args);
+	va_end(args);
+}
+int
+main(int argc, char **argv)
+{
+	void *module = dlopen(argv[argc - 1], RTLD_NOW);
+	void *(*init)(void) = module ? (void *(*)(void))dlsym(module, "ggml_backend_init") : NULL;
+	return !init || init() != NULL;
+}
 C
-if $CC -shared -fPIC -o "$dir/other.so" "$dir/other.c"; then
-  LD_PRELOAD=$dir/other.so
-  export LD_PRELOAD
-  goes_on version 'pawl: not used: ggml 0.31.2 is none of the versions known here'
-  unset LD_PRELOAD
+  for symbol in op_name unary_op_name glu_op_name tensor_overhead backend_buffer_init \
+    backend_dev_by_type backend_dev_init backend_graph_compute backend_free \
+    backend_dev_backend_reg backend_reg_get_proc_address; do
+    echo "void ggml_$symbol(void); void ggml_$symbol(void) {}"
+  done
+} >"$dir/other.c"
+if $CC -rdynamic -o "$dir/other" "$dir/other.c" -ldl 2>"$dir/cc.log"; then
+  run version "$dir/other" "$plugin"
+  check "version: the host goes on" test $? = 0
+  check "version: its log says so" \
+    grep -q '^4 pawl: not used: ggml 0.31.2 is none of the versions known here' "$dir/version.log"
 else
   skip "another version" "no compiler"
+fi
+# Two of them in one process: the module is for the one that loads it first, and not for the other.
+second=$PAWL_TEST_PEER/libggml.so
+if [ -f "$second" ]; then
+  host_py two-ggml two "$second"
+  check "two ggml: one has it" grep -q "^\['CPU', 'PAWL0'\]$" "$dir/two-ggml.out"
+  check "two ggml: the other has not" grep -q "^0$" "$dir/two-ggml.out"
+  check "two ggml: a log says so" \
+    grep -q 'pawl: not used: another ggml of this process, 0.26.0, has it already' \
+    "$dir/two-ggml.log"
+else
+  skip "two ggml" "no second one at $second"
 fi
 # A program that shows no symbol of ggml is told that there is no backend, and nothing else happens.
 check "no ggml at all" python3 -c '

@@ -9,6 +9,7 @@ llama.cpp with libggml-pawl.so, in one process: what `llama-host.sh` asks for.
     llama_host.py chat MODEL LENGTH stop|shift a chat of so many tokens beside short ones that come
                                                and go; the context holds it, or is shifted when full
     llama_host.py devices                      the names of the host's devices
+    llama_host.py two GGML                     the same, and whether another ggml has ours
     llama_host.py answer MODEL                 the start of an answer, whoever computes it
 
 The server of xllamacpp is the host.  The last line counts checks, as model-test.sh reads it.
@@ -241,6 +242,13 @@ def main():
     what, *rest = sys.argv[1:]
     if what == "devices":
         print(*devices())
+        return
+    if what == "two":
+        print(devices())
+        other = ctypes.CDLL(rest[0])
+        other.ggml_backend_load_all()
+        other.ggml_backend_dev_by_name.restype = ctypes.c_void_p
+        print(int(other.ggml_backend_dev_by_name(b"PAWL0") is not None))
         return
     if what == "answer":
         devices()

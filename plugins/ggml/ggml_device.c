@@ -183,10 +183,11 @@ check_environment(struct pawl_error *err)
 	return status ? status : pawl_default_threads(NULL, 0, &n_threads, err);
 }
 
+/* code: of the host. */
 static enum pawl_status
-start(struct pawl_error *err)
+start(void *code, struct pawl_error *err)
 {
-	enum pawl_status status = pawl_ggml_host_bind(&host, pawl_ggml_find_mapped, NULL, err);
+	enum pawl_status status = pawl_ggml_host_bind(&host, pawl_ggml_find_mapped, code, err);
 
 	if (!status)
 		status = check_environment(err);
@@ -210,15 +211,31 @@ ggml_backend_score(void)
 	return 1;
 }
 
+/* Another ggml has buffers and tables of its own, and maybe another layout of them. */
+static struct pawl_ggml_registry *
+start_again(void *code)
+{
+	struct pawl_ggml_host other;
+	struct pawl_error err;
+
+	if (pawl_ggml_host_bind(&other, pawl_ggml_find_mapped, code, &err) ||
+		other.buffer_init == host.buffer_init)
+		return &registry;
+	pawl_ggml_log(&other, PAWL_GGML_ERROR,
+		"not used: another ggml of this process, %s, has it already", host.version);
+	return NULL;
+}
+
 /* Called once for each time that the host looks for backends, by one thread. */
 struct pawl_ggml_registry *
 ggml_backend_init(void)
 {
+	void *code = __builtin_return_address(0);
 	struct pawl_error err;
 
 	if (registry.api)
-		return &registry;
-	if (start(&err)) {
+		return start_again(code);
+	if (start(code, &err)) {
 		pawl_ggml_log(&host, PAWL_GGML_ERROR, "not used: %s", err.text);
 		return NULL;
 	}

@@ -103,24 +103,37 @@ collect(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
+/* Whether or not the object shows its symbols to others, it does to who asks it. */
+static void *
+find_in(const char *object, const char *symbol)
+{
+	void *handle = dlopen(object, RTLD_NOW | RTLD_NOLOAD), *found = NULL;
+
+	if (handle) {
+		found = dlsym(handle, symbol);
+		dlclose(handle);
+	}
+	return found;
+}
+
 void *
-pawl_ggml_find_mapped(void *arg, const char *symbol)
+pawl_ggml_find_mapped(void *code, const char *symbol)
 {
 	struct objects objects = {NULL, 0, 0};
-	void *found = NULL, *handle;
+	void *found = NULL;
+	Dl_info near;
 	size_t i;
 
-	(void)arg;
+	if (code && dladdr(code, &near) && near.dli_fname)
+		found = find_in(near.dli_fname, symbol);
+	if (found)
+		return found;
 	dl_iterate_phdr(collect, &objects);
 	for (i = 0; i < objects.n; i++) {
 		const char *name = objects.names[i];
 
-		/* Whether or not the object shows its symbols to others, it does to who asks it. */
-		handle = found ? NULL : dlopen(*name ? name : NULL, RTLD_NOW | RTLD_NOLOAD);
-		if (handle) {
-			found = dlsym(handle, symbol);
-			dlclose(handle);
-		}
+		if (!found)
+			found = find_in(*name ? name : NULL, symbol);
 		free(objects.names[i]);
 	}
 	free(objects.names);

@@ -65,8 +65,11 @@ struct pawl_ggml_host {
  */
 typedef void *pawl_ggml_finder(void *arg, const char *symbol);
 
-/* Looks through the objects that are mapped now. */
-void *pawl_ggml_find_mapped(void *arg, const char *symbol);
+/*
+ * Looks in the object that has the code at that address (NULL: none) and in what it needs, then through
+ * all objects that are mapped now: there may be more than one ggml.
+ */
+void *pawl_ggml_find_mapped(void *code, const char *symbol);
 
 /*
  * PAWL_ENVIRONMENT: a symbol is missing, a tensor of the host has another size, or its version is
