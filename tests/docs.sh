@@ -1,6 +1,7 @@
 # Graphs in the documentation are read as they stand there: a fenced block that begins with
 # `pawl 1` parses; one marked `pawl canonical` is what Pawl prints; one marked `pawl wrong` gives
-# the messages of the block behind it.  Together they show every op.
+# the messages of the block behind it.  Together they show every op.  Step graphs of docs/hosts.md,
+# marked `step`, are those that examples/driver.py hands over, which tests/host.sh runs.
 . "$top_srcdir/tests/cli-lib.sh"
 
 # extract FILE: writes its blocks as $dir/block-N and their fences as $dir/fence-N.
@@ -44,6 +45,16 @@ for file in README.md docs/text-form.md; do
   done
   check "$file has graphs" test $found -gt 0
 done
+
+extract "$top_srcdir/docs/hosts.md"
+n=0
+: >"$dir/steps"
+while n=$((n + 1)) && [ -f "$dir/fence-$n" ]; do
+  test "$(cat "$dir/fence-$n")" != '```step' || cat "$dir/block-$n" >>"$dir/steps"
+done
+grep -E '^(sym |%|output )' "$top_srcdir/examples/driver.py" >"$dir/handed-over"
+check 'the steps of docs/hosts.md are those of examples/driver.py' \
+  diff "$dir/steps" "$dir/handed-over"
 
 sort -u "$dir/ops" >"$dir/shown"
 tool opt --list-ops

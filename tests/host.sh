@@ -68,6 +68,18 @@ for host in $hosts; do
   check "$host says so in a line" test "$(wc -l <"$dir/err")" = 1
   check "$host names the module" grep -q 'no target_nowhere.so' "$dir/err"
 done
+drive() {
+  python3 "$top_srcdir/examples/driver.py" "$plugin" "$1" >"$dir/out" 2>&1
+}
+if command -v python3 >/dev/null; then
+  for target in $targets; do
+    check "a host that lets Pawl drive on $target" drive $target
+    head -n 2 "$dir/out" >"$dir/tokens"
+    check "tokens of that host on $target" cmp "$dir/wanted" "$dir/tokens"
+    # A token and a chunk of one sequence, two rows to verify; a token, a chunk and a batch of two.
+    check "plans of that host on $target" grep -q '^plans.compiled 9, ' "$dir/out"
+  done
+fi
 plugin=$top_builddir/tests/.libs/plugin_other.so
 test -f "$plugin" || exit 99
 for older in version table; do
