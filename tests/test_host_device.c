@@ -1,6 +1,6 @@
 /*
- * State through the ABI on a target with memory of its own, a GPU (a mock): caches, blocks, rings
- * and what schedules them lie there.
+ * State through the ABI on a target with memory of its own, a GPU (a mock): caches, latents,
+ * blocks, and what schedules them lie there.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "ir/eval.h"
 #include "tests/decoding.h"
 #include "tests/driven.h"
+#include "tests/latent_runner.h"
 #include "tests/skip.h"
 #include "tests/suites.h"
 
@@ -230,65 +231,152 @@ START_TEST(drivers_keep_state_on_a_device)
 }
 END_TEST
 
-/* Token i of sequence 1 by a session of its own on a cache; what a decoder gives there. */
+enum { N_WANTED = 7 };
+
+/* After each of the first tokens of sequence 1, on the device. */
+static float wanted[N_WANTED][N_VOCAB];
+
+/* Those of a decoder. */
 static void
-step(struct pawl_host_cache *cache, int64_t i)
+want_a_decoders(void)
+{
+	struct pawl_host_decoder *decoder = make_decoder();
+	const float *logits;
+
+	for (int64_t i = 0; i < N_WANTED; i++) {
+		PAWL_HOST_OK(
+			api->decoder_append(decoder, pawl_driven_tokens(1, i, 1), 1, &logits));
+		memcpy(wanted[i], logits, sizeof(wanted[i]));
+		expect(logits, 1, i + 1);
+	}
+	api->decoder_release(decoder);
+}
+
+/* Token i of sequence 1 by a session on a cache. */
+static void
+step(struct pawl_test_host *host, struct pawl_host_cache *cache, int64_t i)
 {
 	uint32_t token = pawl_test_token(1, i);
+	const float *logits = pawl_test_host_step(host, cache, &token);
 
-	expect(pawl_test_host_step(&d.lender, cache, &token), 1, i + 1);
+	for (int j = 0; j < N_VOCAB; j++)
+		ck_assert(pawl_eval_same(wanted[i][j], logits[j]));
+}
+
+/* The old plan is stale for a cache that grew; a new one comes from its code. */
+static void
+regrow(struct pawl_test_host *host, struct pawl_host_cache *cache)
+{
+	struct pawl_cache_report report = {.struct_size = sizeof(report)};
+	struct pawl_graph_request larger = host->request;
+	struct pawl_host_graph *graph;
+	struct pawl_host_plan *plan;
+
+	larger.capacity *= 2;
+	PAWL_HOST_OK(api->cache_reserve(cache, larger.capacity));
+	pawl_test_host_refused(api->session_use_cache(host->session, cache, &report),
+		PAWL_CODE_STALE, "max_seq_len");
+	graph = pawl_test_host_graph(host->context, host->source, &larger);
+	PAWL_HOST_OK(api->plan_regrow(host->plan, graph, &plan));
+	api->session_release(host->session);
+	PAWL_HOST_OK(api->session_create(plan, host->weights, &host->session));
+	PAWL_HOST_OK(api->session_use_cache(host->session, cache, &report));
+	ck_assert_int_eq(report.verdict, PAWL_CACHE_REBOUND);
+	api->plan_release(plan);
+	api->graph_release(graph);
+}
+
+/* Forks, goes back, saves, restores and grows. */
+static void
+keep_state(struct pawl_test_host *host)
+{
+	struct pawl_cache_report report = {.struct_size = sizeof(report)};
+	struct pawl_host_cache *cache, *fork, *restored;
+	uint32_t tokens[8];
+	int64_t n;
+
+	file.n = 0;
+	PAWL_HOST_OK(api->cache_create(host->plan, NULL, &cache));
+	PAWL_HOST_OK(api->cache_create(host->plan, NULL, &restored));
+	PAWL_HOST_OK(api->session_use_cache(host->session, cache, NULL));
+	for (int64_t i = 0; i < 5; i++)
+		step(host, cache, i);
+	PAWL_HOST_OK(api->cache_save(cache, 3, pawl_driven_tokens(1, 0, 5), 5, keep, NULL));
+	PAWL_HOST_OK(api->cache_fork(cache, &fork));
+	PAWL_HOST_OK(api->session_use_cache(host->session, fork, &report));
+	ck_assert_int_eq(report.verdict, PAWL_CACHE_REBOUND);
+	PAWL_HOST_OK(api->cache_set_len(fork, 3, NULL));
+	step(host, fork, 3);
+	PAWL_HOST_OK(api->session_use_cache(host->session, cache, NULL));
+	step(host, cache, 5);
+	PAWL_HOST_OK(api->cache_restore(restored, 3, file.bytes, file.n, tokens, 8, &n));
+	ck_assert_int_eq(n, 5);
+	PAWL_HOST_OK(api->session_use_cache(host->session, restored, NULL));
+	step(host, restored, 5);
+	regrow(host, cache);
+	step(host, cache, 6);
+	api->cache_release(restored);
+	api->cache_release(fork);
+	api->cache_release(cache);
 }
 
 START_TEST(sessions_keep_state_on_a_device)
 {
-	struct pawl_graph_request larger = {.n_tokens = 1,
-		.capacity = 2 * CAPACITY,
-		.kv_dtype = PAWL_DTYPE_F16,
-		.logits = PAWL_LOGITS_LAST};
-	struct pawl_cache_report report = {.struct_size = sizeof(report)};
-	struct pawl_host_cache *cache, *fork, *restored;
-	struct pawl_host_graph *graph;
-	struct pawl_host_plan *plan;
-	uint32_t tokens[8];
-	int64_t n;
-
 	if (!has_device("sessions_keep_state_on_a_device"))
 		return;
 	pawl_driven_begin(&d, "cuda", 1, NULL);
-	PAWL_HOST_OK(api->cache_create(d.lender.plan, NULL, &cache));
-	PAWL_HOST_OK(api->cache_create(d.lender.plan, NULL, &restored));
-	PAWL_HOST_OK(api->session_use_cache(d.lender.session, cache, NULL));
-	for (int64_t i = 0; i < 5; i++)
-		step(cache, i);
-	PAWL_HOST_OK(api->cache_save(cache, 3, pawl_driven_tokens(1, 0, 5), 5, keep, NULL));
-	PAWL_HOST_OK(api->cache_fork(cache, &fork));
-	PAWL_HOST_OK(api->session_use_cache(d.lender.session, fork, &report));
-	ck_assert_int_eq(report.verdict, PAWL_CACHE_REBOUND);
-	PAWL_HOST_OK(api->cache_set_len(fork, 3, NULL));
-	step(fork, 3);
-	PAWL_HOST_OK(api->session_use_cache(d.lender.session, cache, NULL));
-	step(cache, 5);
-	PAWL_HOST_OK(api->cache_restore(restored, 3, file.bytes, file.n, tokens, 8, &n));
-	ck_assert_int_eq(n, 5);
-	PAWL_HOST_OK(api->session_use_cache(d.lender.session, restored, NULL));
-	step(restored, 5);
-	/* The old plan is stale for a cache that grew; a new one comes from its code. */
-	PAWL_HOST_OK(api->cache_reserve(cache, 2 * CAPACITY));
-	pawl_test_host_refused(api->session_use_cache(d.lender.session, cache, &report),
-		PAWL_CODE_STALE, "max_seq_len");
-	graph = pawl_test_host_graph(d.context, d.source, &larger);
-	PAWL_HOST_OK(api->plan_regrow(d.lender.plan, graph, &plan));
-	api->session_release(d.lender.session);
-	PAWL_HOST_OK(api->session_create(plan, d.lender.weights, &d.lender.session));
-	PAWL_HOST_OK(api->session_use_cache(d.lender.session, cache, &report));
-	ck_assert_int_eq(report.verdict, PAWL_CACHE_REBOUND);
-	step(cache, 6);
-	api->plan_release(plan);
-	api->graph_release(graph);
-	api->cache_release(restored);
-	api->cache_release(fork);
-	api->cache_release(cache);
+	want_a_decoders();
+	keep_state(&d.lender);
 	pawl_driven_end(&d);
+}
+END_TEST
+
+/* Near those of the reference, and the same whatever became of the cache. */
+START_TEST(latents_lie_on_a_device)
+{
+	const struct pawl_graph_request request = {.n_tokens = 1,
+		.capacity = CAPACITY,
+		.kv_dtype = PAWL_DTYPE_F16,
+		.logits = PAWL_LOGITS_LAST};
+	const struct pawl_tiny_mla_options options = pawl_tiny_mla_defaults();
+	const struct pawl_cache_options lent = {
+		.struct_size = sizeof(lent), .memory = never_asked};
+	struct pawl_tiny_mla *model = pawl_tiny_mla_new(&options);
+	float near[N_WANTED][N_VOCAB];
+	struct pawl_latent_runner runner;
+	struct pawl_host_context *gpu;
+	struct pawl_host_cache *cache;
+	struct pawl_test_host host;
+	void *bytes = NULL;
+	size_t n;
+
+	if (has_device("latents_lie_on_a_device")) {
+		pawl_latent_runner_init(&runner, model, &pawl_latent_plain);
+		pawl_latent_runner_feed(&runner, 1, 0, N_WANTED, near[0]);
+		pawl_latent_runner_release(&runner);
+		gpu = pawl_test_host_context("cuda", 1, NULL);
+		pawl_test_host_init(&host, gpu, pawl_tiny_mla_source(model), &request);
+		pawl_test_host_refused(api->cache_create(host.plan, &lent, &cache),
+			PAWL_CODE_UNSUPPORTED, "target cuda has memory of its own");
+		PAWL_HOST_OK(api->cache_create(host.plan, NULL, &cache));
+		PAWL_HOST_OK(api->session_use_cache(host.session, cache, NULL));
+		for (int64_t i = 0; i < N_WANTED; i++) {
+			uint32_t token = pawl_test_token(1, i);
+
+			memcpy(wanted[i], pawl_test_host_step(&host, cache, &token),
+				sizeof(wanted[i]));
+			for (int j = 0; j < N_VOCAB; j++)
+				ck_assert_float_eq_tol(near[i][j], wanted[i][j], 1e-3);
+		}
+		pawl_test_host_refused(api->cache_memory(cache, "cache.0.0", &bytes, &n),
+			PAWL_CODE_UNSUPPORTED, "not in host memory");
+		api->cache_release(cache);
+		keep_state(&host);
+		pawl_test_host_release(&host);
+		ck_assert_uint_eq(pawl_test_host_counter(gpu, "handles"), 1);
+		api->context_release(gpu);
+	}
+	pawl_tiny_mla_free(model);
 }
 END_TEST
 
@@ -303,6 +391,7 @@ START_TEST(caches_that_lie_elsewhere_are_refused)
 	if (!has_device("caches_that_lie_elsewhere_are_refused"))
 		return;
 	pawl_driven_begin(&d, "cuda", 1, NULL);
+	want_a_decoders();
 	PAWL_HOST_OK(api->cache_create(d.lender.plan, NULL, &own));
 	PAWL_HOST_OK(api->session_use_cache(d.lender.session, own, NULL));
 	for (int i = 0; i < 2; i++) {
@@ -312,7 +401,7 @@ START_TEST(caches_that_lie_elsewhere_are_refused)
 			api->session_use_cache(d.lender.session, cache, &report),
 			PAWL_CODE_INVALID_ARGUMENT, "of two contexts");
 		ck_assert_int_eq(report.verdict, 77);
-		step(own, i);
+		step(&d.lender, own, i);
 		api->cache_release(cache);
 		pawl_driven_end(&other);
 	}
@@ -330,6 +419,7 @@ pawl_host_device_suite(void)
 	tcase_add_test(tcase, memory_of_the_host_is_declined);
 	tcase_add_test(tcase, drivers_keep_state_on_a_device);
 	tcase_add_test(tcase, sessions_keep_state_on_a_device);
+	tcase_add_test(tcase, latents_lie_on_a_device);
 	tcase_add_test(tcase, caches_that_lie_elsewhere_are_refused);
 	suite_add_tcase(suite, tcase);
 	return suite;
