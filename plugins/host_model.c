@@ -160,12 +160,13 @@ check(const struct pawl_model_options *o, struct pawl_error *err)
 {
 	if (!o->build)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT, "model_create: build is NULL");
-	if (o->n_layers < 1 || o->n_layers > INT32_MAX || o->n_kv_heads < 1 || o->head_dim < 1 ||
-		o->n_vocab < 1 || o->n_vocab > UINT32_MAX)
+	if (o->n_layers < 1 || o->n_layers > PAWL_MAX_WINDOW_LAYERS || o->n_kv_heads < 1 ||
+		o->head_dim < 1 || o->n_vocab < 1 || o->n_vocab > UINT32_MAX)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
-			"model_create: %lld layers, %lld kv heads of %lld, %lld tokens",
-			(long long)o->n_layers, (long long)o->n_kv_heads, (long long)o->head_dim,
-			(long long)o->n_vocab);
+			"model_create: %lld layers (1 to %d are possible), %lld kv heads of %lld, "
+			"%lld tokens",
+			(long long)o->n_layers, PAWL_MAX_WINDOW_LAYERS, (long long)o->n_kv_heads,
+			(long long)o->head_dim, (long long)o->n_vocab);
 	if (o->rope_width < 0 || (o->rope_width && !o->rope) || o->rope_halves < 0 ||
 		o->rope_halves > 1)
 		return pawl_fail(err, PAWL_INVALID_ARGUMENT,
@@ -177,8 +178,7 @@ check(const struct pawl_model_options *o, struct pawl_error *err)
 			"model_create: a window of %lld in %lld layers", (long long)o->window,
 			(long long)o->n_window_layers);
 	for (int64_t i = 0; i < o->n_window_layers; i++)
-		if (o->window_layers[i] < 0 || o->window_layers[i] >= o->n_layers ||
-			o->window_layers[i] >= PAWL_MAX_WINDOW_LAYERS)
+		if (o->window_layers[i] < 0 || o->window_layers[i] >= o->n_layers)
 			return pawl_fail(err, PAWL_INVALID_ARGUMENT,
 				"model_create: a window in layer %lld of %lld",
 				(long long)o->window_layers[i], (long long)o->n_layers);

@@ -136,9 +136,20 @@ pawl_driven_end(struct pawl_driven *d)
 {
 	pawl_test_host_api()->model_release(d->model);
 	pawl_test_host_release(&d->lender);
-	ck_assert_uint_eq(pawl_test_host_counter(d->context, "handles"), 1);
-	pawl_test_host_api()->context_release(d->context);
+	pawl_test_host_context_end(d->context);
 	pawl_tiny_model_free(d->tiny);
+}
+
+struct pawl_host_decoder *
+pawl_driven_decoder(struct pawl_driven *d, int64_t prefill_chunk)
+{
+	const struct pawl_decoder_settings settings = {.struct_size = sizeof(settings),
+		.capacity = PAWL_DRIVEN_CAPACITY,
+		.prefill_chunk = prefill_chunk};
+	struct pawl_host_decoder *decoder;
+
+	PAWL_HOST_OK(pawl_test_host_api()->decoder_create(d->model, &settings, &decoder));
+	return decoder;
 }
 
 const uint32_t *

@@ -35,6 +35,9 @@ void pawl_driven_end(struct pawl_driven *d);
 /* What model_create takes. */
 struct pawl_model_options pawl_driven_options(struct pawl_driven *d);
 
+/* Of PAWL_DRIVEN_CAPACITY positions. */
+struct pawl_host_decoder *pawl_driven_decoder(struct pawl_driven *d, int64_t prefill_chunk);
+
 /* Tokens first .. first + n - 1 of a sequence, until the next call. */
 const uint32_t *pawl_driven_tokens(unsigned seed, int64_t first, int64_t n);
 /* The token of the largest logit. */

@@ -54,6 +54,12 @@ pawl_test_host_refused(
 	api->status_free(status);
 }
 
+void
+pawl_test_host_invalid(struct pawl_host_status *status, const char *text)
+{
+	pawl_test_host_refused(status, PAWL_CODE_INVALID_ARGUMENT, text);
+}
+
 struct pawl_host_context *
 pawl_test_host_context(const char *target, int64_t n_threads, const struct pawl_services *services)
 {
@@ -75,6 +81,13 @@ pawl_test_host_counter(struct pawl_host_context *context, const char *name)
 			return counter.value;
 	ck_abort_msg("no counter %s", name);
 	return 0;
+}
+
+void
+pawl_test_host_context_end(struct pawl_host_context *context)
+{
+	ck_assert_uint_eq(pawl_test_host_counter(context, "handles"), 1);
+	pawl_test_host_api()->context_release(context);
 }
 
 struct pawl_host_graph *

@@ -7,16 +7,25 @@
 #include "pawl/plugin.h"
 #include "runtime/model_source.h"
 
+/* Kernels where there is a compiler, which ThreadSanitizer does not see through. */
+#if defined(PAWL_HAVE_LLVM) && !defined(__SANITIZE_THREAD__)
+#define PAWL_TEST_HAS_KERNELS
+#endif
+
 /* The table of pawl_plugin.so, opened by dlopen.  Everything here asserts that it works. */
 const struct pawl_api *pawl_test_host_api(void);
 /* A context of n_threads on a target; services may be NULL. */
 struct pawl_host_context *pawl_test_host_context(
 	const char *target, int64_t n_threads, const struct pawl_services *services);
+/* Releases one of which nothing else may be left. */
+void pawl_test_host_context_end(struct pawl_host_context *context);
 /* The value of a counter; fails when there is none of that name. */
 uint64_t pawl_test_host_counter(struct pawl_host_context *context, const char *name);
 /* Frees the status, which must be of that code and have text in its message. */
 void pawl_test_host_refused(
 	struct pawl_host_status *status, enum pawl_status_code code, const char *text);
+/* The same of PAWL_CODE_INVALID_ARGUMENT. */
+void pawl_test_host_invalid(struct pawl_host_status *status, const char *text);
 #define PAWL_HOST_OK(call) pawl_test_host_ok(call, #call)
 void pawl_test_host_ok(struct pawl_host_status *status, const char *what);
 

@@ -27,8 +27,7 @@ begin(void)
 static void
 end(void)
 {
-	ck_assert_uint_eq(pawl_test_host_counter(context, "handles"), 1);
-	api->context_release(context);
+	pawl_test_host_context_end(context);
 }
 
 static void

@@ -116,17 +116,6 @@ START_TEST(memory_of_the_host_is_declined)
 }
 END_TEST
 
-static struct pawl_host_decoder *
-make_decoder(void)
-{
-	const struct pawl_decoder_settings settings = {
-		.struct_size = sizeof(settings), .capacity = CAPACITY, .prefill_chunk = 8};
-	struct pawl_host_decoder *decoder;
-
-	PAWL_HOST_OK(api->decoder_create(d.model, &settings, &decoder));
-	return decoder;
-}
-
 /*
  * The bits of a fresh decoder on the same target, near those of the reference: float matmul has an
  * order of its own there.
@@ -136,7 +125,7 @@ expect(const float *logits, unsigned seed, int64_t n)
 {
 	const struct pawl_decoder_options options = pawl_test_decoder_options();
 	float *near = pawl_test_fresh(d.tiny, &options, seed, n);
-	struct pawl_host_decoder *decoder = make_decoder();
+	struct pawl_host_decoder *decoder = pawl_driven_decoder(&d, 8);
 	const float *wanted;
 
 	PAWL_HOST_OK(api->decoder_append(decoder, pawl_driven_tokens(seed, 0, n), n, &wanted));
@@ -152,7 +141,8 @@ expect(const float *logits, unsigned seed, int64_t n)
 static void
 decode_on_a_device(void)
 {
-	struct pawl_host_decoder *decoder = make_decoder(), *other = make_decoder();
+	struct pawl_host_decoder *decoder = pawl_driven_decoder(&d, 8);
+	struct pawl_host_decoder *other = pawl_driven_decoder(&d, 8);
 	const float *logits = NULL;
 	int64_t n = 0;
 
@@ -240,7 +230,7 @@ static float wanted[N_WANTED][N_VOCAB];
 static void
 want_a_decoders(void)
 {
-	struct pawl_host_decoder *decoder = make_decoder();
+	struct pawl_host_decoder *decoder = pawl_driven_decoder(&d, 8);
 	const float *logits;
 
 	for (int64_t i = 0; i < N_WANTED; i++) {
@@ -373,8 +363,7 @@ START_TEST(latents_lie_on_a_device)
 		api->cache_release(cache);
 		keep_state(&host);
 		pawl_test_host_release(&host);
-		ck_assert_uint_eq(pawl_test_host_counter(gpu, "handles"), 1);
-		api->context_release(gpu);
+		pawl_test_host_context_end(gpu);
 	}
 	pawl_tiny_mla_free(model);
 }

@@ -318,12 +318,6 @@ START_TEST(a_pool_has_one_master)
 }
 END_TEST
 
-static void
-refused(struct pawl_host_status *status, const char *text)
-{
-	pawl_test_host_refused(status, PAWL_CODE_INVALID_ARGUMENT, text);
-}
-
 START_TEST(settings_out_of_range_are_refused)
 {
 	struct pawl_scheduler_settings settings = {.struct_size = sizeof(settings), .max_batch = 3};
@@ -335,12 +329,13 @@ START_TEST(settings_out_of_range_are_refused)
 	uint32_t unknown = N_VOCAB;
 	uint64_t id = 0;
 
-	refused(api->scheduler_create(pool, &settings, &scheduler), "max_batch is 3");
+	pawl_test_host_invalid(api->scheduler_create(pool, &settings, &scheduler),
+		"max_batch is 3");
 	settings.max_batch = 8;
 	settings.max_prefixes = -1;
-	refused(api->scheduler_create(pool, &settings, &scheduler), "max_prefixes");
+	pawl_test_host_invalid(api->scheduler_create(pool, &settings, &scheduler), "max_prefixes");
 	settings.struct_size = 40;
-	refused(api->scheduler_create(pool, &settings, &scheduler), "struct_size");
+	pawl_test_host_invalid(api->scheduler_create(pool, &settings, &scheduler), "struct_size");
 	ck_assert_ptr_null(scheduler);
 	scheduler = make(8, 1, 0);
 	for (int i = 0; i < 8; i++)
@@ -355,7 +350,7 @@ START_TEST(settings_out_of_range_are_refused)
 	cases[6].n_eos = 1;
 	cases[7].n_eos = 1;
 	for (int i = 0; i < 8; i++)
-		refused(api->scheduler_submit(scheduler, &cases[i], &id), texts[i]);
+		pawl_test_host_invalid(api->scheduler_submit(scheduler, &cases[i], &id), texts[i]);
 	cases[0] = request_of(&wanted[0]);
 	cases[0].max_new = 64 - 20 + 2;
 	pawl_test_host_refused(api->scheduler_submit(scheduler, &cases[0], &id), PAWL_CODE_CAPACITY,
@@ -377,31 +372,31 @@ START_TEST(wrong_handles_and_requests_are_refused)
 	for (int i = 0; i < 2; i++) {
 		void *no = i ? (void *)pool : NULL;
 
-		refused(api->scheduler_submit(no, &request, &id), "no scheduler");
-		refused(api->scheduler_cancel(no, 1), "no scheduler");
-		refused(api->scheduler_evict(no, 1), "no scheduler");
-		refused(api->scheduler_restore(no, 1), "no scheduler");
-		refused(api->scheduler_step(no), "no scheduler");
-		refused(api->scheduler_report(no, 1, &report), "no scheduler");
-		refused(api->scheduler_forget(no, 1), "no scheduler");
-		refused(api->scheduler_drop_prefixes(no), "no scheduler");
+		pawl_test_host_invalid(api->scheduler_submit(no, &request, &id), "no scheduler");
+		pawl_test_host_invalid(api->scheduler_cancel(no, 1), "no scheduler");
+		pawl_test_host_invalid(api->scheduler_evict(no, 1), "no scheduler");
+		pawl_test_host_invalid(api->scheduler_restore(no, 1), "no scheduler");
+		pawl_test_host_invalid(api->scheduler_step(no), "no scheduler");
+		pawl_test_host_invalid(api->scheduler_report(no, 1, &report), "no scheduler");
+		pawl_test_host_invalid(api->scheduler_forget(no, 1), "no scheduler");
+		pawl_test_host_invalid(api->scheduler_drop_prefixes(no), "no scheduler");
 		ck_assert_int_eq(api->scheduler_has_work(no), 0);
 		ck_assert_uint_eq(api->scheduler_finished(no), 0);
 		ck_assert_int_eq(api->scheduler_counter(no, 0, &found), 0);
 		api->scheduler_release(no);
 	}
-	refused(api->scheduler_submit(scheduler, NULL, &id), "NULL");
-	refused(api->scheduler_submit(scheduler, &request, NULL), "NULL");
-	refused(api->scheduler_report(scheduler, 1, NULL), "NULL");
-	refused(api->scheduler_cancel(scheduler, UINT64_MAX), "not known");
-	refused(api->scheduler_evict(scheduler, 0), "not known");
-	refused(api->scheduler_restore(scheduler, 0), "not known");
-	refused(api->scheduler_report(scheduler, 0, &report), "not known");
-	refused(api->scheduler_forget(scheduler, 0), "not known");
+	pawl_test_host_invalid(api->scheduler_submit(scheduler, NULL, &id), "NULL");
+	pawl_test_host_invalid(api->scheduler_submit(scheduler, &request, NULL), "NULL");
+	pawl_test_host_invalid(api->scheduler_report(scheduler, 1, NULL), "NULL");
+	pawl_test_host_invalid(api->scheduler_cancel(scheduler, UINT64_MAX), "not known");
+	pawl_test_host_invalid(api->scheduler_evict(scheduler, 0), "not known");
+	pawl_test_host_invalid(api->scheduler_restore(scheduler, 0), "not known");
+	pawl_test_host_invalid(api->scheduler_report(scheduler, 0, &report), "not known");
+	pawl_test_host_invalid(api->scheduler_forget(scheduler, 0), "not known");
 	PAWL_HOST_OK(api->scheduler_submit(scheduler, &request, &id));
-	refused(api->scheduler_forget(scheduler, id), "not finished");
+	pawl_test_host_invalid(api->scheduler_forget(scheduler, id), "not finished");
 	report.struct_size = sizeof(report) - 4;
-	refused(api->scheduler_report(scheduler, id, &report), "struct_size");
+	pawl_test_host_invalid(api->scheduler_report(scheduler, id, &report), "struct_size");
 	ck_assert_int_eq(api->scheduler_counter(scheduler, -1, &found), 0);
 	ck_assert_int_eq(api->scheduler_counter(scheduler, INT64_MAX, &found), 0);
 	ck_assert_int_eq(api->scheduler_counter(scheduler, 0, NULL), 0);

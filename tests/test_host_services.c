@@ -37,16 +37,11 @@ static const struct pawl_graph_request request = {.n_tokens = 1,
 	.kv_dtype = PAWL_DTYPE_F16,
 	.logits = PAWL_LOGITS_LAST};
 
-/* Kernels where there is a compiler, which ThreadSanitizer does not see through. */
-#if defined(PAWL_HAVE_LLVM) && !defined(__SANITIZE_THREAD__)
-#define HAS_KERNELS
-#endif
-
 /* So that threads have something to share. */
 static const char *
 target(void)
 {
-#ifdef HAS_KERNELS
+#ifdef PAWL_TEST_HAS_KERNELS
 	return "cpu";
 #else
 	return "ref";
@@ -303,7 +298,7 @@ START_TEST(threads_come_from_the_host)
 	ck_assert_int_gt(n_tried, 0);
 	decode(context);
 	ck_assert_int_ge(atomic_load(&threads.n_parts), 3 * n_tried);
-#ifdef HAS_KERNELS
+#ifdef PAWL_TEST_HAS_KERNELS
 	ck_assert_int_ge(atomic_load(&threads.n_calls), n_tried + N_TOKENS);
 #endif
 	/* One that refuses later: the caller works alone, with the same bits. */
@@ -377,7 +372,7 @@ START_TEST(a_host_may_give_up)
 			status, PAWL_CODE_ENVIRONMENT, n ? "told to stop" : "give up");
 		ck_assert_int_eq(api->cache_len(cache), 0);
 	}
-#ifdef HAS_KERNELS
+#ifdef PAWL_TEST_HAS_KERNELS
 	ck_assert_int_gt(n, 2); /* between steps too */
 #endif
 	ck_assert_int_gt(n, 1);

@@ -42,8 +42,7 @@ static void
 end(void)
 {
 	pawl_test_host_release(&host);
-	ck_assert_uint_eq(pawl_test_host_counter(context, "handles"), 1);
-	api->context_release(context);
+	pawl_test_host_context_end(context);
 	pawl_tiny_model_free(model);
 }
 

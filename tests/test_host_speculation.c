@@ -27,17 +27,6 @@ end(void)
 	pawl_driven_end(&d);
 }
 
-static struct pawl_host_decoder *
-make_decoder(void)
-{
-	const struct pawl_decoder_settings settings = {
-		.struct_size = sizeof(settings), .capacity = CAPACITY, .prefill_chunk = 8};
-	struct pawl_host_decoder *decoder;
-
-	PAWL_HOST_OK(api->decoder_create(d.model, &settings, &decoder));
-	return decoder;
-}
-
 static struct pawl_host_pool *
 make_pool(uint64_t *sequence)
 {
@@ -121,7 +110,7 @@ START_TEST(guesses_change_no_logits)
 {
 	struct guesser g = {.wrong = 3};
 	const struct pawl_speculation_settings settings = guessed_by(&g);
-	struct pawl_host_decoder *decoder = make_decoder();
+	struct pawl_host_decoder *decoder = pawl_driven_decoder(&d, 8);
 	struct pawl_host_speculation *s;
 	const float *logits;
 
@@ -192,7 +181,8 @@ decode_greedily(struct pawl_host_decoder *draft, bool is_periodic)
 {
 	const struct pawl_speculation_settings settings = {
 		.struct_size = sizeof(settings), .n_guess = 3, .draft = draft};
-	struct pawl_host_decoder *decoder = make_decoder(), *plain = make_decoder();
+	struct pawl_host_decoder *decoder = pawl_driven_decoder(&d, 8);
+	struct pawl_host_decoder *plain = pawl_driven_decoder(&d, 8);
 	const float *logits, *wanted;
 	struct pawl_host_speculation *s;
 
@@ -218,7 +208,7 @@ decode_greedily(struct pawl_host_decoder *draft, bool is_periodic)
 
 START_TEST(a_draft_or_the_sequence_itself_guesses)
 {
-	struct pawl_host_decoder *draft = make_decoder();
+	struct pawl_host_decoder *draft = pawl_driven_decoder(&d, 8);
 
 	/* Whatever it holds. */
 	PAWL_HOST_OK(api->decoder_append(draft, pawl_driven_tokens(3, 0, 5), 5, NULL));
@@ -232,7 +222,7 @@ START_TEST(a_guess_ends_at_a_token_of_no_model)
 {
 	struct guesser g = {.wrong = 3, .beyond = N_VOCAB};
 	const struct pawl_speculation_settings settings = guessed_by(&g);
-	struct pawl_host_decoder *decoder = make_decoder();
+	struct pawl_host_decoder *decoder = pawl_driven_decoder(&d, 8);
 	struct pawl_host_speculation *s;
 	const float *logits;
 
@@ -255,7 +245,7 @@ START_TEST(a_guesser_may_fail)
 {
 	struct guesser g = {.wrong = 3, .fails = 1};
 	const struct pawl_speculation_settings settings = guessed_by(&g);
-	struct pawl_host_decoder *decoder = make_decoder();
+	struct pawl_host_decoder *decoder = pawl_driven_decoder(&d, 8);
 	const uint32_t token = *pawl_driven_tokens(1, PROMPT, 1);
 	struct pawl_host_speculation *s;
 	const float *logits = NULL;
@@ -278,12 +268,6 @@ START_TEST(a_guesser_may_fail)
 }
 END_TEST
 
-static void
-refused(struct pawl_host_status *status, const char *text)
-{
-	pawl_test_host_refused(status, PAWL_CODE_INVALID_ARGUMENT, text);
-}
-
 /* Another context, whose decoders are of no use for guessing here. */
 static void
 refuse_strangers(struct pawl_host_decoder *decoder, struct pawl_speculation_settings settings)
@@ -301,7 +285,8 @@ refuse_strangers(struct pawl_host_decoder *decoder, struct pawl_speculation_sett
 	PAWL_HOST_OK(api->model_create(other.context, other.lender.weights, &options, &other.model));
 	PAWL_HOST_OK(api->decoder_create(other.model, &own, &draft));
 	settings.draft = draft;
-	refused(api->speculation_create(decoder, &settings, &s), "of another context");
+	pawl_test_host_invalid(api->speculation_create(decoder, &settings, &s),
+		"of another context");
 	api->decoder_release(draft);
 	pawl_driven_end(&other);
 	options = pawl_driven_options(&d);
@@ -309,7 +294,8 @@ refuse_strangers(struct pawl_host_decoder *decoder, struct pawl_speculation_sett
 	PAWL_HOST_OK(api->model_create(d.context, d.lender.weights, &options, &model));
 	PAWL_HOST_OK(api->decoder_create(model, &own, &draft));
 	settings.draft = draft;
-	refused(api->speculation_create(decoder, &settings, &s), "the draft has 39 tokens");
+	pawl_test_host_invalid(api->speculation_create(decoder, &settings, &s),
+		"the draft has 39 tokens");
 	api->decoder_release(draft);
 	api->model_release(model);
 	ck_assert_ptr_null(s);
@@ -319,57 +305,63 @@ START_TEST(wrong_use_is_refused)
 {
 	struct guesser g = {.wrong = 3};
 	struct pawl_speculation_settings settings = guessed_by(&g);
-	struct pawl_host_decoder *decoder = make_decoder();
+	struct pawl_host_decoder *decoder = pawl_driven_decoder(&d, 8);
 	struct pawl_counter found = {.struct_size = sizeof(found)};
 	struct pawl_host_speculation *s = NULL;
 	const float *logits = NULL;
 
 	PAWL_HOST_OK(api->decoder_append(decoder, pawl_driven_tokens(1, 0, PROMPT), PROMPT, NULL));
 	for (settings.n_guess = 0; settings.n_guess <= 32; settings.n_guess += 32)
-		refused(api->speculation_create(decoder, &settings, &s), "1 to 31 are possible");
+		pawl_test_host_invalid(api->speculation_create(decoder, &settings, &s),
+			"1 to 31 are possible");
 	settings.n_guess = 4;
 	settings.capacity = -1;
-	refused(api->speculation_create(decoder, &settings, &s), "-1 tokens");
+	pawl_test_host_invalid(api->speculation_create(decoder, &settings, &s), "-1 tokens");
 	settings.capacity = 0;
 	settings.propose = NULL;
 	settings.least_repeat = 5;
-	refused(api->speculation_create(decoder, &settings, &s), "repeats of 5 to 4 tokens");
+	pawl_test_host_invalid(api->speculation_create(decoder, &settings, &s),
+		"repeats of 5 to 4 tokens");
 	settings.least_repeat = 0;
 	settings.draft = decoder;
-	refused(api->speculation_create(decoder, &settings, &s), "the decoder itself");
+	pawl_test_host_invalid(api->speculation_create(decoder, &settings, &s),
+		"the decoder itself");
 	settings.draft = (struct pawl_host_decoder *)d.context;
-	refused(api->speculation_create(decoder, &settings, &s), "no decoder");
+	pawl_test_host_invalid(api->speculation_create(decoder, &settings, &s), "no decoder");
 	refuse_strangers(decoder, settings);
 	settings = guessed_by(&g);
 	settings.struct_size = 56;
-	refused(api->speculation_create(decoder, &settings, &s), "struct_size");
-	refused(api->speculation_create(decoder, NULL, &s), "NULL");
+	pawl_test_host_invalid(api->speculation_create(decoder, &settings, &s), "struct_size");
+	pawl_test_host_invalid(api->speculation_create(decoder, NULL, &s), "NULL");
 	ck_assert_ptr_null(s);
 	for (int i = 0; i < 2; i++) {
 		void *no = i ? (void *)d.context : NULL;
 
 		settings = guessed_by(&g);
-		refused(api->speculation_create(no, &settings, &s), "no decoder");
-		refused(api->speculation_of_sequence(no, 1, &settings, &s), "no pool");
-		refused(api->speculation_begin(no, pawl_driven_tokens(1, 0, 1), 1), "no speculation");
-		refused(api->speculation_step(no, 1, &logits), "no speculation");
-		refused(api->speculation_settle(no), "no speculation");
+		pawl_test_host_invalid(api->speculation_create(no, &settings, &s), "no decoder");
+		pawl_test_host_invalid(api->speculation_of_sequence(no, 1, &settings, &s),
+			"no pool");
+		pawl_test_host_invalid(api->speculation_begin(no, pawl_driven_tokens(1, 0, 1), 1),
+			"no speculation");
+		pawl_test_host_invalid(api->speculation_step(no, 1, &logits), "no speculation");
+		pawl_test_host_invalid(api->speculation_settle(no), "no speculation");
 		ck_assert_int_eq(api->speculation_counter(no, 0, &found), 0);
 		api->speculation_release(no);
 	}
 	PAWL_HOST_OK(api->speculation_create(decoder, &settings, &s));
-	refused(api->speculation_step(s, 1, &logits), "the target has 7 positions");
-	refused(api->speculation_begin(s, pawl_driven_tokens(1, 0, 6), 6), "6 tokens are said");
-	refused(api->speculation_begin(s, NULL, 0), "NULL");
+	pawl_test_host_invalid(api->speculation_step(s, 1, &logits), "the target has 7 positions");
+	pawl_test_host_invalid(api->speculation_begin(s, pawl_driven_tokens(1, 0, 6), 6),
+		"6 tokens are said");
+	pawl_test_host_invalid(api->speculation_begin(s, NULL, 0), "NULL");
 	PAWL_HOST_OK(api->speculation_begin(s, pawl_driven_tokens(1, 0, PROMPT), PROMPT));
-	refused(api->speculation_step(s, N_VOCAB, &logits), "40");
-	refused(api->speculation_step(s, 1, NULL), "NULL");
+	pawl_test_host_invalid(api->speculation_step(s, N_VOCAB, &logits), "40");
+	pawl_test_host_invalid(api->speculation_step(s, 1, NULL), "NULL");
 	/* What the host does to the decoder meanwhile is not undone. */
 	PAWL_HOST_OK(api->speculation_step(s, *pawl_driven_tokens(1, PROMPT, 1), &logits));
 	ck_assert_int_gt(api->decoder_len(decoder), PROMPT + 1);
 	PAWL_HOST_OK(api->decoder_set_len(decoder, 2, NULL));
 	PAWL_HOST_OK(api->decoder_append(decoder, pawl_driven_tokens(1, 2, 20), 20, NULL));
-	refused(api->speculation_step(s, 1, &logits), "the target has 22 positions");
+	pawl_test_host_invalid(api->speculation_step(s, 1, &logits), "the target has 22 positions");
 	PAWL_HOST_OK(api->speculation_settle(s));
 	ck_assert_int_eq(api->decoder_len(decoder), 22);
 	ck_assert_int_eq(api->speculation_counter(s, 3, &found), 0);

@@ -9,7 +9,7 @@
 #include "tests/driven.h"
 #include "tests/suites.h"
 
-enum { N_VOCAB = PAWL_DRIVEN_VOCAB, CAPACITY = PAWL_DRIVEN_CAPACITY };
+enum { N_VOCAB = PAWL_DRIVEN_VOCAB };
 
 static const struct pawl_api *api;
 static struct pawl_driven d;
@@ -20,15 +20,13 @@ static uint64_t sequence;
 static void
 make_drivers(void)
 {
-	const struct pawl_decoder_settings alone = {
-		.struct_size = sizeof(alone), .capacity = CAPACITY, .prefill_chunk = 8};
 	const struct pawl_pool_settings blocks = {.struct_size = sizeof(blocks),
 		.n_blocks = 12,
 		.block_size = 16,
 		.max_blocks = 4,
 		.prefill_chunk = 8};
 
-	PAWL_HOST_OK(api->decoder_create(d.model, &alone, &decoder));
+	decoder = pawl_driven_decoder(&d, 8);
 	PAWL_HOST_OK(api->pool_create(d.model, &blocks, &pool));
 	PAWL_HOST_OK(api->pool_open(pool, &sequence));
 }

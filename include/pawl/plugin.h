@@ -271,7 +271,8 @@ struct pawl_step_request {
 /* A model as a host has it. */
 struct pawl_model_options {
 	size_t struct_size;
-	int64_t n_layers, n_kv_heads, head_dim, n_vocab;
+	int64_t n_layers; /* 1 to 1024 */
+	int64_t n_kv_heads, head_dim, n_vocab;
 	int64_t rope_width;  /* values of a row of the tables, two of each pair; 0: none */
 	int64_t rope_halves; /* 1: element i turns with i + rope_width / 2; 0: adjacent elements */
 	int64_t window;      /* that attention of window_layers sees, 0: none has one */
