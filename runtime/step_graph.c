@@ -70,17 +70,33 @@ layer_of(const struct step *s, const struct pawl_node *kv)
 	return *end || layer < 0 || layer >= s->source->n_layers ? -1 : layer;
 }
 
+static bool
+is_written(const struct step *s, const struct pawl_node *kv)
+{
+	const struct pawl_node *node;
+
+	pawl_foreach_node(node, s->graph)
+		if (pawl_op_has(node->op, PAWL_OPF_INPLACE) && pawl_node_storage(node) == kv)
+			return true;
+	return false;
+}
+
+/* Whoever runs the step says afterwards that its positions are in every cache. */
 static enum pawl_status
 check_cache(const struct step *s, const struct pawl_node *kv, struct pawl_error *err)
 {
 	int64_t layer = layer_of(s, kv);
 	struct pawl_type wanted;
+	enum pawl_status status;
 
 	if (layer < 0)
 		return PAWL_OK;
 	wanted = pawl_kv_shape_type(
 		s->shape, (int32_t)layer, kv->name[6] == 'k' ? PAWL_KV_K : PAWL_KV_V);
-	return check_type(s, kv->name, &kv->type, &wanted, err);
+	status = check_type(s, kv->name, &kv->type, &wanted, err);
+	if (!status && !is_written(s, kv))
+		status = pawl_fail(err, PAWL_INVALID_GRAPH, "nothing is written to %s", kv->name);
+	return status;
 }
 
 /* Rows of the tables are written by the source, all of its own width. */

@@ -238,7 +238,7 @@ enum pawl_step_logits {
 /*
  * A step that a driver wants the graph of; docs/hosts.md has one whole.  Its consts:
  *   kv    cache.k.<layer> of k_type, cache.v.<layer> of v_type; of the window's layers,
- *         where ring is not 0, of ring_k_type and ring_v_type
+ *         where ring is not 0, of ring_k_type and ring_v_type; all written by every step
  *   data  token_ids u32[n_tokens]; as it needs them rope_cos, rope_sin, window_cos, window_sin
  *         f32[n_tokens, rope_width], positions i64[n_tokens]; where n_sequences is 0 offset i64[],
  *         mask [n_tokens, capacity] of f32, f16 or bf16, 0 where a row sees a position, else
