@@ -31,15 +31,22 @@ pawl_test_decoder_options(void)
 }
 
 struct pawl_decoder *
-pawl_test_decoder(const struct pawl_tiny_model *model, const struct pawl_decoder_options *options)
+pawl_test_decoder_on(struct pawl_device *device, const struct pawl_tiny_model *model,
+	const struct pawl_decoder_options *options)
 {
-	struct pawl_error err = {0};
 	struct pawl_decoder *decoder;
+	struct pawl_error err;
 
-	if (pawl_decoder_new(
-		    pawl_tiny_model_source(model), pawl_test_device(), options, &decoder, &err))
+	if (pawl_decoder_new(pawl_tiny_model_source(model), device, options, &decoder, &err))
 		ck_abort_msg("%s", err.text);
 	return decoder;
+}
+
+struct pawl_decoder *
+pawl_test_decoder(
+	const struct pawl_tiny_model *model, const struct pawl_decoder_options *options)
+{
+	return pawl_test_decoder_on(pawl_test_device(), model, options);
 }
 
 uint32_t

@@ -16,6 +16,9 @@ struct pawl_decoder_options pawl_test_decoder_options(void);
 struct pawl_decoder *pawl_test_decoder(
 	const struct pawl_tiny_model *model, const struct pawl_decoder_options *options);
 
+struct pawl_decoder *pawl_test_decoder_on(struct pawl_device *device,
+	const struct pawl_tiny_model *model, const struct pawl_decoder_options *options);
+
 /* Token i of sequence `seed`, below n_vocab = 40. */
 uint32_t pawl_test_token(unsigned seed, int64_t i);
 /* Appends tokens first .. first + n - 1 of a sequence; the logits after the last. */

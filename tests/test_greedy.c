@@ -28,20 +28,11 @@ end(void)
 	pawl_tiny_model_free(model);
 }
 
-static struct pawl_decoder *
-decoder_on(struct pawl_device *device)
-{
-	struct pawl_decoder *decoder;
-
-	ck_assert_int_eq(pawl_decoder_new(pawl_tiny_model_source(model), device, &options, &decoder, &err),
-		PAWL_OK);
-	return decoder;
-}
-
 static void
 check_choices(struct pawl_device *device)
 {
-	struct pawl_decoder *chooses = decoder_on(device), *tells = decoder_on(device);
+	struct pawl_decoder *chooses = pawl_test_decoder_on(device, model, &options);
+	struct pawl_decoder *tells = pawl_test_decoder_on(device, model, &options);
 	int64_t n_vocab = pawl_decoder_n_vocab(tells);
 	struct pawl_decoder_stats before, after;
 	uint32_t tokens[N_PROMPT], next;
@@ -90,7 +81,7 @@ END_TEST
 
 START_TEST(what_is_not_a_number_is_no_choice)
 {
-	struct pawl_decoder *decoder = decoder_on(pawl_test_device());
+	struct pawl_decoder *decoder = pawl_test_decoder(model, &options);
 	const struct pawl_type type = pawl_type_make(PAWL_DTYPE_F32, 1, (const int64_t[]){64});
 	struct pawl_storage *norm;
 	uint32_t token = 1, next = 7;

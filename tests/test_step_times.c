@@ -29,16 +29,6 @@ end(void)
 	pawl_tiny_model_free(model);
 }
 
-static struct pawl_decoder *
-decoder_on(struct pawl_device *device)
-{
-	struct pawl_decoder *decoder;
-
-	ck_assert_int_eq(pawl_decoder_new(pawl_tiny_model_source(model), device, &options, &decoder, &err),
-		PAWL_OK);
-	return decoder;
-}
-
 #ifdef PAWL_HAVE_LLVM
 START_TEST(every_step_takes_its_time)
 {
@@ -50,8 +40,8 @@ START_TEST(every_step_takes_its_time)
 
 	options.n_threads = _i;
 	ck_assert_int_eq(pawl_device_open("cpu", NULL, &device, &err), PAWL_OK);
-	timed = decoder_on(device);
-	plain = decoder_on(device);
+	timed = pawl_test_decoder_on(device, model, &options);
+	plain = pawl_test_decoder_on(device, model, &options);
 	ck_assert_int_eq(pawl_decoder_prepare(timed, 1, PAWL_LOGITS_LAST, &plan, &err), PAWL_OK);
 	ck_assert_int_lt(plan->program->n_steps, MAX_STEPS);
 	ck_assert_int_eq(pawl_decoder_time_steps(timed, ns, &err), PAWL_OK);
@@ -92,7 +82,7 @@ END_TEST
 
 START_TEST(a_target_that_does_not_says_so)
 {
-	struct pawl_decoder *decoder = decoder_on(pawl_test_device());
+	struct pawl_decoder *decoder = pawl_test_decoder(model, &options);
 	int64_t ns[MAX_STEPS] = {0};
 
 	ck_assert_int_eq(pawl_decoder_time_steps(decoder, ns, &err), PAWL_UNSUPPORTED);
