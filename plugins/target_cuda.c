@@ -13,6 +13,7 @@
 #include "ir/build_id.h"
 #include "plugins/cuda_compile.h"
 #include "plugins/cuda_exec.h"
+#include "plugins/cuda_nvrtc.h"
 
 enum { MEMORY_ALIGN = 256 };
 
@@ -40,6 +41,21 @@ close_target(struct pawl_target *target)
 	free(target);
 }
 
+/* A device is of no use without a compiler, and who may take another target learns it here. */
+static enum pawl_status
+open_device(struct pawl_target *target, struct pawl_error *err)
+{
+	char nvrtc[PAWL_NVRTC_PATH];
+	enum pawl_status status = pawl_cuda_device_init(&target->device, err);
+
+	if (status)
+		return status;
+	target->has_device = true;
+	snprintf(target->arch, sizeof(target->arch), "sm_%d%d", target->device.driver.major,
+		target->device.driver.minor);
+	return pawl_nvrtc_find(nvrtc, err);
+}
+
 static enum pawl_status
 open_target(
 	const struct pawl_target_options *options, struct pawl_target **out, struct pawl_error *err)
@@ -54,12 +70,7 @@ open_target(
 	if (o->arch)
 		snprintf(target->arch, sizeof(target->arch), "%s", o->arch);
 	else
-		status = pawl_cuda_device_init(&target->device, err);
-	if (!status && !o->arch) {
-		target->has_device = true;
-		snprintf(target->arch, sizeof(target->arch), "sm_%d%d",
-			target->device.driver.major, target->device.driver.minor);
-	}
+		status = open_device(target, err);
 	if (!status)
 		status = pawl_cuda_compiler_new(o, target->arch, &target->compiler, err);
 	if (status) {

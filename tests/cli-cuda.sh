@@ -69,6 +69,12 @@ refused 1 'NVRTC: .*/half.so: .* the file of 4096 bytes$' $run --target cuda
 PAWL_NVRTC=$dir/pipe
 refused 1 'PAWL_NVRTC=.*/pipe: neither NVRTC nor a folder' $run --target cuda
 PAWL_NVRTC=$dir/none
-refused 1 'NVRTC' $run --target cuda
+refused 1 '^pawl run: PAWL_NVRTC=.*/none: neither NVRTC nor ' $run --target cuda
+tool $run --target auto
+check "auto without NVRTC: status $status" test $status = 0
+check "auto without NVRTC says why" \
+  grep -qx 'pawl run: target cpu, since PAWL_NVRTC=.*/none: neither NVRTC nor .*' "$dir/err"
+check "auto without NVRTC says no more" test "$(wc -l <"$dir/err")" = 1
+same "auto without NVRTC" "$dir/cpu" "$dir/out"
 
 finish
