@@ -37,6 +37,12 @@ PAWL_NVRTC=$top_builddir/tests/.libs/mock_nvrtc.so
 export PAWL_NVRTC
 succeeds "mock" $run --target cuda
 same "the mock's tokens are those of the cpu" "$dir/cpu" "$dir/out"
+tool $run --target cuda -v
+check "-v counts kernels" grep -q '^pawl run: kernels: [0-9]* compiled, [0-9]* read' "$dir/err"
+tool $run --target cuda --stats
+check "--stats counts kernels" grep -q '; kernels: [0-9]* compiled, [0-9]* read' "$dir/err"
+tool $run --target ref --stats
+check "ref has no kernels to count" test $status = 0 -a -z "$(grep 'kernels:' "$dir/err")"
 tool $run --target auto
 check "auto with a GPU says so" grep -qx 'pawl run: target cuda' "$dir/err"
 same "auto with a GPU" "$dir/cpu" "$dir/out"

@@ -167,9 +167,9 @@ pawl_engine_kernels_text(const struct pawl_engine *engine, char *out, size_t n)
 	const char *folder = pawl_engine_kernel_folder(engine);
 	struct pawl_target_counters counters;
 
-	if (!engine->device->api->kernel_hash)
-		return false;
 	pawl_device_counters(engine->device, &counters);
+	if (!counters.kernel_compiles && !counters.kernels_read)
+		return false;
 	snprintf(out, n, "kernels: %" PRIu64 " compiled, %" PRIu64 " read%s%.300s",
 		counters.kernel_compiles, counters.kernels_read,
 		folder ? " from " : ", none kept", folder ? folder : "");

@@ -76,7 +76,7 @@ void pawl_engine_note_threads(const struct pawl_engine *engine);
 /* The folder in which the open device, which owns the text, keeps compiled kernels; NULL: none. */
 const char *pawl_engine_kernel_folder(const struct pawl_engine *engine);
 
-/* "kernels: 2 compiled, 11 read from FOLDER" of the open device; false: its target has none. */
+/* "kernels: 2 compiled, 11 read from FOLDER" of the open device; false: there were none, as of ref. */
 bool pawl_engine_kernels_text(const struct pawl_engine *engine, char *out, size_t n);
 
 /*
