@@ -51,6 +51,8 @@ struct pawl_target_counters {
 	uint64_t device_allocations;
 
 	const char *cache_dir; /* of the options, used unless there is a fault; the target's */
+	/* Code is of an older architecture, to be translated where it runs: why; NULL; the target's. */
+	const char *arch_fault;
 };
 
 /* One execution of code. */

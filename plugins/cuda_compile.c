@@ -20,7 +20,7 @@ static const double DEADLINE_S = 120;
  * An object as it is kept: this, the resources of the kernels in the order of the source, the code.
  */
 struct object {
-	uint32_t is_ptx, n_kernels, nvrtc_major, nvrtc_minor;
+	uint32_t ptx_arch /* 0: a cubin */, n_kernels, nvrtc_major, nvrtc_minor;
 	struct pawl_cuda_resources resources[];
 };
 
@@ -41,6 +41,7 @@ struct pawl_cuda_compiler {
 	struct pawl_nvrtc *nvrtc;
 	struct unit *units;
 	struct pawl_target_counters counters;
+	char arch_fault[128];
 	int n_dumps;
 };
 
@@ -134,8 +135,8 @@ is_object_of(const struct object *object, size_t n, int32_t n_kernels)
 {
 	size_t head = sizeof(*object) + (size_t)n_kernels * sizeof(object->resources[0]);
 
-	return n > head && object->n_kernels == (uint32_t)n_kernels && object->is_ptx <= 1 &&
-	       (!object->is_ptx || !((const char *)object)[n - 1]);
+	return n > head && object->n_kernels == (uint32_t)n_kernels && object->ptx_arch < 1000 &&
+	       (!object->ptx_arch || !((const char *)object)[n - 1]);
 }
 
 /*
@@ -195,7 +196,7 @@ keep(struct task *task, const struct pawl_nvrtc_result *result, struct pawl_erro
 	pawl_nvrtc_version(task->compiler->nvrtc, &major, &minor);
 	object->nvrtc_major = (uint32_t)major;
 	object->nvrtc_minor = (uint32_t)minor;
-	object->is_ptx = result->is_ptx;
+	object->ptx_arch = (uint32_t)result->ptx_arch;
 	object->n_kernels = (uint32_t)n_kernels;
 	for (i = 0; i < task->cuda->n_kernels; i++) {
 		if (task->cuda->kernels[i].unit == task->unit)
@@ -236,6 +237,18 @@ find_unit(struct pawl_cuda_compiler *c, const char *key)
 	return unit;
 }
 
+/* That an object is not what the architecture asks for. */
+static void
+note_arch(struct pawl_cuda_compiler *c, const struct object *object)
+{
+	if (!object->ptx_arch)
+		return;
+	snprintf(c->arch_fault, sizeof(c->arch_fault),
+		"NVRTC %d.%d does not know %s: PTX for sm_%d", (int)object->nvrtc_major,
+		(int)object->nvrtc_minor, c->arch, (int)object->ptx_arch);
+	c->counters.arch_fault = c->arch_fault;
+}
+
 static void
 add_unit(struct pawl_cuda_compiler *c, struct task *task)
 {
@@ -244,6 +257,7 @@ add_unit(struct pawl_cuda_compiler *c, struct task *task)
 	c->units = task->made;
 	task->made = NULL;
 	c->counters.code_bytes += (int64_t)task->found->n_object;
+	note_arch(c, task->found->object);
 }
 
 /* From this process or the disk; else task->made is left without an object. */
@@ -361,7 +375,7 @@ fill_image(struct pawl_cuda_image *out, const struct task *tasks, struct pawl_er
 
 		out->nvrtc_major = (int)unit->object->nvrtc_major;
 		out->nvrtc_minor = (int)unit->object->nvrtc_minor;
-		binary->is_ptx = unit->object->is_ptx;
+		binary->is_ptx = unit->object->ptx_arch != 0;
 		binary->n_bytes = unit->n_object - head;
 		binary->bytes = malloc(binary->n_bytes);
 		if (!binary->bytes)

@@ -53,7 +53,10 @@ enum pawl_status pawl_cuda_compile(struct pawl_cuda_compiler *compiler,
 	const struct pawl_program *program, struct pawl_cuda_image *out, struct pawl_error *err);
 void pawl_cuda_image_release(struct pawl_cuda_image *image);
 
-/* kernel_compiles, kernels_read, code_bytes, cache_dir; cache_fault, of a failed store too. */
+/*
+ * kernel_compiles, kernels_read, code_bytes, cache_dir, arch_fault; cache_fault, of a failed store
+ * too.
+ */
 void pawl_cuda_compiler_counters(
 	struct pawl_cuda_compiler *compiler, struct pawl_target_counters *out);
 

@@ -247,13 +247,13 @@ pawl_nvrtc_knows(const struct pawl_nvrtc *nvrtc, const char *arch)
 
 /* -arch=sm_90, or, of an architecture that is not known, the latest PTX before it. */
 static enum pawl_status
-choose_arch(const struct pawl_nvrtc *nvrtc, const char *arch, char option[32], bool *is_ptx,
+choose_arch(const struct pawl_nvrtc *nvrtc, const char *arch, char option[32], int *ptx_arch,
 	struct pawl_error *err)
 {
 	int best = 0, i;
 
-	*is_ptx = !pawl_nvrtc_knows(nvrtc, arch);
-	if (!*is_ptx) {
+	*ptx_arch = 0;
+	if (pawl_nvrtc_knows(nvrtc, arch)) {
 		snprintf(option, 32, "-arch=%.20s", arch);
 		return PAWL_OK;
 	}
@@ -265,6 +265,7 @@ choose_arch(const struct pawl_nvrtc *nvrtc, const char *arch, char option[32], b
 		return pawl_fail(err, PAWL_ENVIRONMENT,
 			"NVRTC %d.%d makes no code for %.32s, which is older than all it knows",
 			nvrtc->major, nvrtc->minor, arch);
+	*ptx_arch = best;
 	snprintf(option, 32, "-arch=compute_%d", best);
 	return PAWL_OK;
 }
@@ -298,13 +299,13 @@ static enum pawl_status
 take_code(const struct pawl_nvrtc *nvrtc, nvrtcProgram program, struct pawl_nvrtc_result *out,
 	struct pawl_error *err)
 {
-	if (out->is_ptx ? nvrtc->ptx_size(program, &out->n_code)
+	if (out->ptx_arch ? nvrtc->ptx_size(program, &out->n_code)
 			: nvrtc->cubin_size(program, &out->n_code))
 		return pawl_fail(err, PAWL_ENVIRONMENT, "NVRTC has no code to give");
 	out->code = malloc(out->n_code + 1);
 	if (!out->code)
 		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for kernels");
-	if (out->is_ptx ? nvrtc->ptx(program, out->code) : nvrtc->cubin(program, out->code))
+	if (out->ptx_arch ? nvrtc->ptx(program, out->code) : nvrtc->cubin(program, out->code))
 		return pawl_fail(err, PAWL_ENVIRONMENT, "NVRTC does not give its code");
 	return PAWL_OK;
 }
@@ -352,7 +353,7 @@ pawl_nvrtc_compile(const struct pawl_nvrtc *nvrtc, const struct pawl_nvrtc_job *
 	int result;
 
 	*out = (struct pawl_nvrtc_result){.code = NULL};
-	status = choose_arch(nvrtc, job->arch, arch, &out->is_ptx, err);
+	status = choose_arch(nvrtc, job->arch, arch, &out->ptx_arch, err);
 	if (status)
 		return status;
 	memcpy(all, options, sizeof(options));

@@ -44,7 +44,7 @@ struct pawl_nvrtc_job {
 };
 
 struct pawl_nvrtc_result {
-	bool is_ptx;
+	int ptx_arch; /* 121 of PTX for compute_121, 0: a cubin */
 	void *code; /* n_code bytes: a cubin, or PTX with its final 0 */
 	size_t n_code;
 	char *log; /* of the compiler, with the resources of each kernel where a cubin was made */

@@ -104,6 +104,16 @@ pawl_cuda_report_complaint(const struct pawl_cuda_program *cuda, int32_t unit, c
 		*kernel = kernel_named(cuda, unit, at, *n);
 }
 
+/* A column; "-": unknown, as of PTX. */
+static void
+print_column(struct pawl_cuda_text *text, int width, int32_t n)
+{
+	if (n < 0)
+		pawl_cuda_text_print(text, " %*s", width, "-");
+	else
+		pawl_cuda_text_print(text, " %*" PRId32, width, n);
+}
+
 char *
 pawl_cuda_report_table(const struct pawl_cuda_image *image)
 {
@@ -112,8 +122,9 @@ pawl_cuda_report_table(const struct pawl_cuda_image *image)
 	int32_t i, j;
 
 	pawl_cuda_text_init(&text);
-	pawl_cuda_text_print(&text, "%-24s %9s %7s %6s %6s %6s  %8s %7s\n", "kernel", "registers",
-		"shared", "stack", "stores", "loads", "launches", "blocks");
+	pawl_cuda_text_print(&text, "%-24s %9s %7s %6s %12s %11s  %8s %7s\n", "kernel",
+		"registers", "shared", "stack", "spill stores", "spill loads", "launches",
+		"blocks");
 	for (i = 0; i < cuda->n_kernels; i++) {
 		const struct pawl_cuda_resources *r = &image->resources[i];
 		int32_t n_launches = 0, blocks = 0;
@@ -124,11 +135,14 @@ pawl_cuda_report_table(const struct pawl_cuda_image *image)
 			n_launches++;
 			blocks = cuda->launches[j].blocks;
 		}
-		pawl_cuda_text_print(&text,
-			"%-24s %9" PRId32 " %7" PRId32 " %6" PRId32 " %6" PRId32 " %6" PRId32
-			"  %8" PRId32 " %7" PRId32 "\n",
-			cuda->kernels[i].name, r->registers, r->shared_bytes, r->stack_bytes,
-			r->spill_store_bytes, r->spill_load_bytes, n_launches, blocks);
+		pawl_cuda_text_print(&text, "%-24s", cuda->kernels[i].name);
+		print_column(&text, 9, r->registers);
+		print_column(&text, 7, r->shared_bytes);
+		print_column(&text, 6, r->stack_bytes);
+		print_column(&text, 12, r->spill_store_bytes);
+		print_column(&text, 11, r->spill_load_bytes);
+		pawl_cuda_text_print(
+			&text, "  %8" PRId32 " %7" PRId32 "\n", n_launches, blocks);
 	}
 	if (text.failed)
 		pawl_cuda_text_release(&text);

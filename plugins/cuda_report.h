@@ -22,7 +22,10 @@ void pawl_cuda_report_complaint(const struct pawl_cuda_program *cuda, int32_t un
 enum pawl_status pawl_cuda_report_dump(const char *folder, const char *name, const char *arch,
 	const struct pawl_cuda_image *image, struct pawl_error *err);
 
-/* The table, to be freed: a line a kernel with what it takes and the steps that it runs. */
+/*
+ * The table, to be freed: a line a kernel with what it takes, bytes but for registers, "-" where
+ * unknown, in how many launches it runs, and the blocks of the last of them.
+ */
 char *pawl_cuda_report_table(const struct pawl_cuda_image *image);
 
 #endif

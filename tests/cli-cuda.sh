@@ -63,6 +63,14 @@ for word in cuda: cuda:90 cuda:sm_ cuda:sm_9 cuda:sm_090 cuda:sm_9000 "cuda:sm_9
   refused 2 "'cuda:.*' is none of" plan "$model" --target "$word"
 done
 succeeds "an architecture with a letter" plan "$model" --target cuda:sm_90a
+check "resources that are not told" grep -q '^step.* - .* - .* - .* - .* -  ' "$dir/code/llama.sm_90.txt"
+check "no resource of -1" test -z "$(grep -e ' -1' "$dir/code/llama.sm_90.txt")"
+tool plan "$model" --target cuda:sm_999 --code "$dir/ptx"
+check "an unknown architecture: status $status" test $status = 0
+check "an unknown architecture is said to be" test "$(cat "$dir/err")" = \
+  "pawl plan: NVRTC 13.0 does not know sm_999: PTX for sm_121, resources unknown"
+check "its code is PTX" test "$(ls "$dir/ptx" | tr '\n' ' ')" = \
+  "llama-0.cu llama-0.sm_999.ptx llama-1.cu llama-1.sm_999.ptx llama.sm_999.txt "
 rm "$dir/code/llama-1.sm_90.cubin"
 mkfifo "$dir/code/llama-1.sm_90.cubin"
 refused 1 'cannot dump to .*/code/llama-1.sm_90.cubin: a pipe$' plan "$model" --target cuda:sm_90 --code "$dir/code"

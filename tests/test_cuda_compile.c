@@ -255,7 +255,7 @@ START_TEST(a_compiler_is_stopped_at_the_deadline)
 	}
 	job.deadline_s = 1000;
 	OK(pawl_nvrtc_compile(nvrtc, &job, &result, &err));
-	ck_assert(!result.is_ptx && !memcmp(result.code, "\177ELF", 4));
+	ck_assert(!result.ptx_arch && !memcmp(result.code, "\177ELF", 4));
 	pawl_nvrtc_result_release(&result);
 	pawl_nvrtc_close(nvrtc);
 }
@@ -277,7 +277,7 @@ START_TEST(what_is_wrong_or_unknown_is_told_apart)
 	}
 	job.arch = "sm_990";
 	OK(pawl_nvrtc_compile(nvrtc, &job, &result, &err));
-	ck_assert(result.is_ptx && strstr(result.code, ".visible .entry k("));
+	ck_assert(result.ptx_arch >= 90 && strstr(result.code, ".visible .entry k("));
 	ck_assert_int_eq(((const char *)result.code)[result.n_code - 1], 0);
 	pawl_nvrtc_result_release(&result);
 	job.arch = "sm_90";

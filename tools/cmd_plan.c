@@ -106,6 +106,17 @@ forecast(struct pawl_engine *engine, const struct plan *p, const char *path, str
 	return status ? status : pawl_forecast_print(engine, capacity, p->json, err);
 }
 
+/* That the compiler of kernels, who tells resources, does not know the architecture. */
+static void
+note_arch(const struct pawl_engine *engine)
+{
+	struct pawl_target_counters counters;
+
+	pawl_device_counters(engine->device, &counters);
+	if (counters.arch_fault)
+		pawl_note(engine->command, "%s, resources unknown", counters.arch_fault);
+}
+
 int
 pawl_cmd_plan(int argc, char **argv)
 {
@@ -173,6 +184,8 @@ pawl_cmd_plan(int argc, char **argv)
 	} else if (!status) {
 		status = plan_model(&engine, &p, args.operands[0], &plan, &err);
 	}
+	if (!status)
+		note_arch(&engine);
 	exit_status = status     ? pawl_report_error(&command, &err)
 		      : p.memory ? pawl_finish_output(&command)
 				 : print(&p, &command, plan);
