@@ -11,6 +11,8 @@ export PAWL_CUDA_DRIVER
 refused 1 '^pawl run: there is no CUDA driver: .*none\.so' $run --target cuda
 refused 1 '^pawl eval: there is no CUDA driver: ' eval "$model" --tokens 1,2 --logits "$dir/logits" --target cuda
 refused 1 '^pawl bench: there is no CUDA driver: ' bench "$model" --target cuda
+refused 1 '^pawl plan: there is no CUDA driver: .*; cuda:sm_90, for a GPU elsewhere, needs NVRTC only$' \
+  plan "$model" --target cuda
 
 succeeds "cpu" $run --target cpu
 mv "$dir/out" "$dir/cpu"
@@ -37,6 +39,8 @@ PAWL_NVRTC=$top_builddir/tests/.libs/mock_nvrtc.so
 export PAWL_NVRTC
 succeeds "mock" $run --target cuda
 same "the mock's tokens are those of the cpu" "$dir/cpu" "$dir/out"
+succeeds "a plan on the mock" plan "$model" --target cuda
+refused 1 'no/such.gguf: .*No such file or directory$' plan "$dir/no/such.gguf" --target cuda
 tool $run --target cuda -v
 check "-v counts kernels" grep -q '^pawl run: kernels: [0-9]* compiled, [0-9]* read' "$dir/err"
 tool $run --target cuda --stats

@@ -106,6 +106,19 @@ forecast(struct pawl_engine *engine, const struct plan *p, const char *path, str
 	return status ? status : pawl_forecast_print(engine, capacity, p->json, err);
 }
 
+/* Opens target cuda, and says that a plan for it needs no device when there is none. */
+static enum pawl_status
+open_cuda(struct pawl_engine *engine, struct pawl_error *err)
+{
+	struct pawl_error why;
+	enum pawl_status status = pawl_engine_open_device(engine, &why);
+
+	return status ? pawl_fail(err, status,
+				"%.900s; cuda:sm_90, for a GPU elsewhere, needs NVRTC only",
+				why.text)
+		      : PAWL_OK;
+}
+
 /* That the compiler of kernels, who tells resources, does not know the architecture. */
 static void
 note_arch(const struct pawl_engine *engine)
@@ -176,6 +189,8 @@ pawl_cmd_plan(int argc, char **argv)
 	inputs.paths[0] = args.operands[0];
 	pawl_engine_init(&engine, &command, &p.options);
 	status = pawl_check_environment(&inputs, &err);
+	if (!status && p.target && !strcmp(p.target, "cuda"))
+		status = open_cuda(&engine, &err);
 	if (!status && is_text(args.operands[0])) {
 		status = plan_text(&engine, args.operands[0], &own, &err);
 		plan = own;
