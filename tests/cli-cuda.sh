@@ -41,6 +41,8 @@ succeeds "mock" $run --target cuda
 same "the mock's tokens are those of the cpu" "$dir/cpu" "$dir/out"
 succeeds "a plan on the mock" plan "$model" --target cuda
 refused 1 'no/such.gguf: .*No such file or directory$' plan "$dir/no/such.gguf" --target cuda
+refused 1 '^pawl bench: target cuda does not time its steps$' \
+  bench "$model" --target cuda -p 0 -n 1 -r 1 --steps
 tool $run --target cuda -v
 check "-v counts kernels" grep -q '^pawl run: kernels: [0-9]* compiled, [0-9]* read' "$dir/err"
 tool $run --target cuda --stats

@@ -436,8 +436,8 @@ pawl_cmd_bench(int argc, char **argv)
 		"weight_bytes and kv_bytes of JSON are what a decoded token reads: packed weights,\n"
 		"and keys and values in the mean of a round; uploads and launches are those of one on\n"
 		"a GPU, a captured run being one launch.\n"
-		"--steps times each step, with what thread 0 waits for the others at its end, in one\n"
-		"round more; steps that share a kernel are a line.",
+		"--steps, of target cpu only, times each step, with what thread 0 waits for the others\n"
+		"at its end, in one round more; steps that share a kernel are a line.",
 		options, sizeof(options) / sizeof(options[0]), 1, 1};
 	struct pawl_args args;
 	struct pawl_error err = {0};
