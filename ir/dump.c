@@ -36,6 +36,19 @@ open_file(const char *path, FILE **out, struct pawl_error *err)
 }
 
 enum pawl_status
+pawl_dump_check(const char *folder, struct pawl_error *err)
+{
+	struct stat info;
+
+	if (mkdir(folder, 0777) && errno != EEXIST)
+		return fail(folder, err);
+	if (stat(folder, &info) || access(folder, W_OK | X_OK))
+		return fail(folder, err);
+	errno = ENOTDIR;
+	return S_ISDIR(info.st_mode) ? PAWL_OK : fail(folder, err);
+}
+
+enum pawl_status
 pawl_dump_bytes(const char *folder, const char *name, const void *bytes, size_t n,
 	struct pawl_error *err)
 {

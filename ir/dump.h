@@ -17,4 +17,7 @@ enum pawl_status pawl_dump_bytes(const char *folder, const char *name, const voi
 enum pawl_status pawl_dump_text(
 	const char *folder, const char *name, const char *text, struct pawl_error *err);
 
+/* Makes the folder, and fails as they would, before there is anything to write. */
+enum pawl_status pawl_dump_check(const char *folder, struct pawl_error *err);
+
 #endif

@@ -156,6 +156,11 @@ END_TEST
 
 START_TEST(dumps_that_cannot_be_written)
 {
+	ck_assert_int_eq(pawl_dump_check("/proc/self/nowhere", &err), PAWL_ENVIRONMENT);
+	ck_assert_str_eq(
+		err.text, "cannot dump to /proc/self/nowhere: No such file or directory");
+	ck_assert_int_eq(pawl_dump_check("/dev/null", &err), PAWL_ENVIRONMENT);
+	ck_assert_int_eq(pawl_dump_check("/tmp", &err), PAWL_OK);
 	ck_assert_int_eq(pawl_dump_text("/proc/self/nowhere", "a", "text", &err), PAWL_ENVIRONMENT);
 	ck_assert_ptr_nonnull(strstr(err.text, "cannot dump to /proc/self/nowhere: "));
 	ck_assert_int_eq(pawl_dump_text("/dev/null", "a", "text", &err), PAWL_ENVIRONMENT);

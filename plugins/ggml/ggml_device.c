@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ir/debug.h"
+#include "ir/dump.h"
 #include "passes/observe.h"
 #include "plugins/ggml/ggml_buffer.h"
 #include "plugins/ggml/ggml_counters.h"
@@ -176,10 +178,13 @@ fill_tables(void)
 static enum pawl_status
 check_environment(struct pawl_error *err)
 {
+	const char *dump = pawl_env(PAWL_ENV_DUMP);
 	struct pawl_run_options options;
 	enum pawl_status status = pawl_run_options_from_env(&options, err);
 	int n_threads;
 
+	if (!status && dump)
+		status = pawl_dump_check(dump, err);
 	return status ? status : pawl_default_threads(NULL, 0, &n_threads, err);
 }
 

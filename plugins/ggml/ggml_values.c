@@ -204,8 +204,12 @@ pawl_ggml_leaf(struct pawl_ggml_translator *t, const struct pawl_ggml_tensor *op
 		pawl_ggml_decline(t, op, "source %d is a cache", i);
 		return NULL;
 	}
-	if (!pawl_dtype_from_ggml((uint32_t)root->type, &dtype) || !pawl_ggml_is_contiguous(root)) {
-		pawl_ggml_decline(t, op, "source %d is of type %d or has gaps", i, root->type);
+	if (!pawl_dtype_from_ggml((uint32_t)root->type, &dtype)) {
+		pawl_ggml_decline(t, op, "source %d is of ggml's type %d", i, root->type);
+		return NULL;
+	}
+	if (!pawl_ggml_is_contiguous(root)) {
+		pawl_ggml_decline(t, op, "source %d is no cache of this device, and has gaps", i);
 		return NULL;
 	}
 	rank = is_weight || !pawl_dtype_is_float(dtype) ? pawl_ggml_rank(root)
