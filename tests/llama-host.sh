@@ -113,9 +113,9 @@ PAWL_SKIP=nothing
 export PAWL_SKIP
 goes_on skip "pawl: not used: PAWL_SKIP: "
 unset PAWL_SKIP
-PAWL_DUMP=$dir/none/dump
+PAWL_DUMP=$dir/nowhere/dump
 export PAWL_DUMP
-goes_on dump "pawl: not used: cannot dump to $dir/none/dump: "
+goes_on dump "pawl: not used: cannot dump to $dir/nowhere/dump: "
 unset PAWL_DUMP
 PAWL_THREADS=many
 export PAWL_THREADS
