@@ -394,6 +394,18 @@ refuse_clashes(
 	return -1;
 }
 
+static enum pawl_status
+default_threads(struct bench *b, struct pawl_error *err)
+{
+	int n_threads;
+	enum pawl_status status = pawl_default_threads(
+		b->threads_reason, sizeof(b->threads_reason), &n_threads, err);
+
+	if (!status)
+		b->threads = (struct pawl_ints){{n_threads}, 1};
+	return status;
+}
+
 int
 pawl_cmd_bench(int argc, char **argv)
 {
@@ -450,14 +462,8 @@ pawl_cmd_bench(int argc, char **argv)
 		exit_status = refuse_clashes(&b, &command, &args);
 	if (exit_status >= 0)
 		return exit_status;
-	if (!b.threads.n) {
-		int n_threads;
-
-		if (pawl_default_threads(
-			    b.threads_reason, sizeof(b.threads_reason), &n_threads, &err))
-			return pawl_report_error(&command, &err);
-		b.threads = (struct pawl_ints){{n_threads}, 1};
-	}
+	if (!b.threads.n && default_threads(&b, &err))
+		return pawl_report_error(&command, &err);
 	b.model = args.operands[0];
 	b.command = &command;
 	pawl_engine_init(&b.engine, &command, &b.options);

@@ -47,7 +47,7 @@ struct pawl_ggml_bind {
 	int64_t stream, stream_bytes;
 	/* INDEX and MASK: the rows of a stream of `streams` together; the tensor has all of them. */
 	int64_t streams;
-	int64_t is_whole; /* INDEX: all rows, those of other streams going nowhere */
+	bool is_whole; /* INDEX: all rows, those of other streams going nowhere */
 	/*
 	 * INDEX: list[row * step] counts units of unit_bytes from the start of the cache, and must lie
 	 * among the `cells` of the stream; with step > 1, entry j of a row is j * pitch further.
