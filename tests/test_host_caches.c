@@ -7,28 +7,12 @@
 #include <string.h>
 
 #include "ir/eval.h"
+#include "tests/context_fixture.h"
 #include "tests/decoding.h"
-#include "tests/host_fixture.h"
 #include "tests/latent_runner.h"
 #include "tests/suites.h"
 
 enum { N_VOCAB = 40 };
-
-static const struct pawl_api *api;
-static struct pawl_host_context *context;
-
-static void
-begin(void)
-{
-	api = pawl_test_host_api();
-	context = pawl_test_host_context("ref", 1, NULL);
-}
-
-static void
-end(void)
-{
-	pawl_test_host_context_end(context);
-}
 
 static void
 expect_row(const float *wanted, const float *logits, const char *what, int64_t n)
@@ -317,7 +301,7 @@ pawl_host_caches_suite(void)
 	Suite *suite = suite_create("host_caches");
 	TCase *tcase = tcase_create("host_caches");
 
-	tcase_add_checked_fixture(tcase, begin, end);
+	tcase_add_checked_fixture(tcase, begin_context, end_context);
 	tcase_add_test(tcase, rings_keep_what_a_window_sees);
 	tcase_add_test(tcase, latents_are_a_cache_too);
 	tcase_add_test(tcase, pools_of_blocks_are_the_hosts_to_share_out);

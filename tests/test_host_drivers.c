@@ -8,26 +8,10 @@
 
 #include "ir/eval.h"
 #include "tests/decoding.h"
-#include "tests/driven.h"
+#include "tests/driven_fixture.h"
 #include "tests/suites.h"
 
 enum { N_VOCAB = PAWL_DRIVEN_VOCAB, CAPACITY = PAWL_DRIVEN_CAPACITY };
-
-static const struct pawl_api *api;
-static struct pawl_driven d;
-
-static void
-begin(void)
-{
-	api = pawl_test_host_api();
-	pawl_driven_begin(&d, "ref", 1, NULL);
-}
-
-static void
-end(void)
-{
-	pawl_driven_end(&d);
-}
 
 static const uint32_t *
 tokens_of(unsigned seed, int64_t first, int64_t n)
@@ -272,7 +256,7 @@ START_TEST(a_decoder_keeps_rings)
 	}
 	pawl_decoder_free(wanted);
 	api->decoder_release(decoder);
-	end();
+	end_driven();
 }
 END_TEST
 
@@ -349,7 +333,7 @@ START_TEST(drivers_use_the_services)
 	PAWL_HOST_OK(api->decoder_append(decoder, tokens_of(1, 3, 1), 1, &logits));
 	expect(logits, 1, 4);
 	api->decoder_release(decoder);
-	end();
+	end_driven();
 }
 END_TEST
 
@@ -359,7 +343,7 @@ pawl_host_drivers_suite(void)
 	Suite *suite = suite_create("host_drivers");
 	TCase *tcase = tcase_create("host_drivers"), *bare = tcase_create("bare");
 
-	tcase_add_checked_fixture(tcase, begin, end);
+	tcase_add_checked_fixture(tcase, begin_driven, end_driven);
 	tcase_add_test(tcase, a_decoder_asks_for_each_graph_once);
 	tcase_add_test(tcase, a_decoder_grows_without_a_new_plan);
 	tcase_add_test(tcase, a_decoder_goes_on_from_a_snapshot);

@@ -8,24 +8,8 @@
 #include <string.h>
 
 #include "examples/toy.h"
-#include "tests/host_fixture.h"
+#include "tests/context_fixture.h"
 #include "tests/suites.h"
-
-static const struct pawl_api *api;
-static struct pawl_host_context *context;
-
-static void
-begin(void)
-{
-	api = pawl_test_host_api();
-	context = pawl_test_host_context("ref", 1, NULL);
-}
-
-static void
-end(void)
-{
-	pawl_test_host_context_end(context);
-}
 
 struct text {
 	char bytes[1 << 16];
@@ -338,7 +322,7 @@ pawl_host_graph_suite(void)
 	Suite *suite = suite_create("host_graph");
 	TCase *tcase = tcase_create("host_graph");
 
-	tcase_add_checked_fixture(tcase, begin, end);
+	tcase_add_checked_fixture(tcase, begin_context, end_context);
 	tcase_add_test(tcase, every_way_gives_the_same_graph);
 	tcase_add_test(tcase, errors_name_the_node_and_add_nothing);
 	tcase_add_test(tcase, plans_list_what_they_take);

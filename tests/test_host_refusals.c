@@ -4,26 +4,10 @@
  */
 #include <string.h>
 
-#include "tests/driven.h"
+#include "tests/driven_fixture.h"
 #include "tests/suites.h"
 
 enum { CAPACITY = PAWL_DRIVEN_CAPACITY };
-
-static const struct pawl_api *api;
-static struct pawl_driven d;
-
-static void
-begin(void)
-{
-	api = pawl_test_host_api();
-	pawl_driven_begin(&d, "ref", 1, NULL);
-}
-
-static void
-end(void)
-{
-	pawl_driven_end(&d);
-}
 
 START_TEST(models_and_settings_out_of_range_are_refused)
 {
@@ -176,7 +160,7 @@ pawl_host_refusals_suite(void)
 	Suite *suite = suite_create("host_refusals");
 	TCase *tcase = tcase_create("host_refusals");
 
-	tcase_add_checked_fixture(tcase, begin, end);
+	tcase_add_checked_fixture(tcase, begin_driven, end_driven);
 	tcase_add_test(tcase, models_and_settings_out_of_range_are_refused);
 	tcase_add_test(tcase, wrong_handles_and_pointers_are_refused);
 	suite_add_tcase(suite, tcase);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ir/eval.h"
-#include "tests/driven.h"
+#include "tests/driven_fixture.h"
 #include "tests/suites.h"
 
 enum { N_VOCAB = PAWL_DRIVEN_VOCAB, N_REQUESTS = 4, MOST_NEW = 30, N_BLOCKS = 5 };
@@ -18,8 +18,6 @@ struct wanted {
 	int64_t n_seen;
 };
 
-static const struct pawl_api *api;
-static struct pawl_driven d;
 static struct pawl_host_pool *pool;
 static struct wanted wanted[N_REQUESTS];
 static int n_events[PAWL_SCHEDULED_ENDED + 1];
@@ -55,8 +53,7 @@ begin(void)
 		.max_blocks = 4,
 		.prefill_chunk = 8};
 
-	api = pawl_test_host_api();
-	pawl_driven_begin(&d, "ref", 1, NULL);
+	begin_driven();
 	memcpy(wanted, all, sizeof(wanted));
 	memset(n_events, 0, sizeof(n_events));
 	for (int i = 0; i < N_REQUESTS; i++)
@@ -68,7 +65,7 @@ static void
 end(void)
 {
 	api->pool_release(pool);
-	pawl_driven_end(&d);
+	end_driven();
 }
 
 static void

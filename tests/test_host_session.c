@@ -6,14 +6,12 @@
 #include <string.h>
 
 #include "ir/eval.h"
+#include "tests/context_fixture.h"
 #include "tests/decoding.h"
-#include "tests/host_fixture.h"
 #include "tests/suites.h"
 
 enum { N_VOCAB = 40, CAPACITY = 64, CHUNK = 8 };
 
-static const struct pawl_api *api;
-static struct pawl_host_context *context;
 static struct pawl_tiny_model *model;
 static struct pawl_test_host host;
 
@@ -32,8 +30,7 @@ begin(void)
 	const struct pawl_tiny_options options = pawl_tiny_defaults();
 	const struct pawl_graph_request request = request_of(1, CAPACITY);
 
-	api = pawl_test_host_api();
-	context = pawl_test_host_context("ref", 1, NULL);
+	begin_context();
 	model = pawl_tiny_model_new(&options);
 	pawl_test_host_init(&host, context, pawl_tiny_model_source(model), &request);
 }
@@ -42,7 +39,7 @@ static void
 end(void)
 {
 	pawl_test_host_release(&host);
-	pawl_test_host_context_end(context);
+	end_context();
 	pawl_tiny_model_free(model);
 }
 

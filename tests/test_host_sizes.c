@@ -7,13 +7,11 @@
 #include <sys/mman.h>
 
 #include "plugins/host_struct.h"
-#include "tests/driven.h"
+#include "tests/driven_fixture.h"
 #include "tests/suites.h"
 
 enum { MOST = 1 << 16, ROOM = 2 * MOST, BEYOND = 0xee };
 
-static const struct pawl_api *api;
-static struct pawl_driven d;
 static struct pawl_host_cache *cache;
 static struct pawl_host_pool *pool, *scheduled;
 static struct pawl_host_scheduler *scheduler;
@@ -64,8 +62,7 @@ begin(void)
 	ck_assert(room != MAP_FAILED);
 	guard = room + ROOM;
 	ck_assert_int_eq(mprotect(guard, 4096, PROT_NONE), 0);
-	api = pawl_test_host_api();
-	pawl_driven_begin(&d, "ref", 1, NULL);
+	begin_driven();
 	model_options = pawl_driven_options(&d);
 	PAWL_HOST_OK(api->cache_create(d.lender.plan, NULL, &cache));
 	PAWL_HOST_OK(api->decoder_create(
@@ -90,7 +87,7 @@ end(void)
 	api->pool_release(pool);
 	api->decoder_release(decoder);
 	api->cache_release(cache);
-	pawl_driven_end(&d);
+	end_driven();
 	munmap(guard - ROOM, ROOM + 4096);
 }
 

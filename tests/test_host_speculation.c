@@ -6,26 +6,10 @@
 #include <string.h>
 
 #include "ir/eval.h"
-#include "tests/driven.h"
+#include "tests/driven_fixture.h"
 #include "tests/suites.h"
 
 enum { N_VOCAB = PAWL_DRIVEN_VOCAB, CAPACITY = PAWL_DRIVEN_CAPACITY, PROMPT = 7, N = 30 };
-
-static const struct pawl_api *api;
-static struct pawl_driven d;
-
-static void
-begin(void)
-{
-	api = pawl_test_host_api();
-	pawl_driven_begin(&d, "ref", 1, NULL);
-}
-
-static void
-end(void)
-{
-	pawl_driven_end(&d);
-}
 
 static struct pawl_host_pool *
 make_pool(uint64_t *sequence)
@@ -377,7 +361,7 @@ pawl_host_speculation_suite(void)
 	Suite *suite = suite_create("host_speculation");
 	TCase *tcase = tcase_create("host_speculation");
 
-	tcase_add_checked_fixture(tcase, begin, end);
+	tcase_add_checked_fixture(tcase, begin_driven, end_driven);
 	tcase_add_test(tcase, guesses_change_no_logits);
 	tcase_add_test(tcase, a_sequence_of_a_pool_is_guessed_too);
 	tcase_add_test(tcase, a_draft_or_the_sequence_itself_guesses);

@@ -6,13 +6,11 @@
 #include <string.h>
 
 #include "tests/decoding.h"
-#include "tests/driven.h"
+#include "tests/driven_fixture.h"
 #include "tests/suites.h"
 
 enum { N_VOCAB = PAWL_DRIVEN_VOCAB };
 
-static const struct pawl_api *api;
-static struct pawl_driven d;
 static struct pawl_host_decoder *decoder;
 static struct pawl_host_pool *pool;
 static uint64_t sequence;
@@ -41,8 +39,7 @@ release_drivers(void)
 static void
 begin(void)
 {
-	api = pawl_test_host_api();
-	pawl_driven_begin(&d, "ref", 1, NULL);
+	begin_driven();
 	make_drivers();
 }
 
@@ -50,7 +47,7 @@ static void
 end(void)
 {
 	release_drivers();
-	pawl_driven_end(&d);
+	end_driven();
 }
 
 /* Which step is asked for: the graph of each has its logits in %58. */
