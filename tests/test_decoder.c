@@ -2,30 +2,13 @@
 #include "runtime/decoder.h"
 
 #include "runtime/memory.h"
-#include "tests/decoding.h"
+#include "tests/model_fixture.h"
 #include "tests/suites.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static struct pawl_tiny_model *model;
-static struct pawl_decoder_options options;
 static struct pawl_error err;
-
-static void
-begin(void)
-{
-	struct pawl_tiny_options tiny = pawl_tiny_defaults();
-
-	model = pawl_tiny_model_new(&tiny);
-	options = pawl_test_decoder_options();
-}
-
-static void
-end(void)
-{
-	pawl_tiny_model_free(model);
-}
 
 static struct pawl_decoder_stats
 stats_of(const struct pawl_decoder *decoder)
@@ -496,7 +479,7 @@ pawl_decoder_suite(void)
 	Suite *suite = suite_create("decoder");
 	TCase *tcase = tcase_create("decoder");
 
-	tcase_add_checked_fixture(tcase, begin, end);
+	tcase_add_checked_fixture(tcase, begin_model, end_model);
 	tcase_add_loop_test(tcase, a_generation_optimizes_once_a_plan, 1, 4);
 	tcase_add_test(tcase, validity_checks_are_the_steps_after_the_build);
 	tcase_add_test(tcase, chunks_do_not_matter);

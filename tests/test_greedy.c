@@ -2,31 +2,14 @@
 #include "runtime/decoder.h"
 
 #include "ir/rowops.h"
-#include "tests/decoding.h"
+#include "tests/model_fixture.h"
 #include "tests/suites.h"
 
 #include <math.h>
 
 enum { N_PROMPT = 21, N_STEPS = 24 };
 
-static struct pawl_tiny_model *model;
-static struct pawl_decoder_options options;
 static struct pawl_error err;
-
-static void
-begin(void)
-{
-	struct pawl_tiny_options tiny = pawl_tiny_defaults();
-
-	model = pawl_tiny_model_new(&tiny);
-	options = pawl_test_decoder_options();
-}
-
-static void
-end(void)
-{
-	pawl_tiny_model_free(model);
-}
 
 static void
 check_choices(struct pawl_device *device)
@@ -116,7 +99,7 @@ pawl_greedy_suite(void)
 	Suite *suite = suite_create("greedy");
 	TCase *tcase = tcase_create("greedy");
 
-	tcase_add_checked_fixture(tcase, begin, end);
+	tcase_add_checked_fixture(tcase, begin_model, end_model);
 	tcase_add_test(tcase, choices_are_those_of_the_logits);
 	tcase_add_test(tcase, what_is_not_a_number_is_no_choice);
 	suite_add_tcase(suite, tcase);

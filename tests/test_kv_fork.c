@@ -8,41 +8,12 @@
 #include "runtime/inference_context.h"
 #include "runtime/kv_layout.h"
 #include "runtime/memory.h"
-#include "tests/decoding.h"
+#include "tests/decoder_fixture.h"
 #include "tests/suites.h"
 
-static struct pawl_tiny_model *model;
-static struct pawl_decoder_options options;
-static struct pawl_decoder *decoder;
 static struct pawl_error err;
 
 #define OK(call) ck_assert_msg((call) == PAWL_OK, "%s", err.text)
-
-static void
-begin(void)
-{
-	struct pawl_tiny_options tiny = pawl_tiny_defaults();
-
-	model = pawl_tiny_model_new(&tiny);
-	options = pawl_test_decoder_options();
-	decoder = pawl_test_decoder(model, &options);
-}
-
-static void
-end(void)
-{
-	pawl_decoder_free(decoder);
-	pawl_tiny_model_free(model);
-}
-
-static struct pawl_decoder_stats
-stats_now(void)
-{
-	struct pawl_decoder_stats stats;
-
-	pawl_decoder_stats(decoder, &stats);
-	return stats;
-}
 
 static struct pawl_storage *
 slot_of(const struct pawl_kv_cache *cache, int i)
@@ -394,7 +365,7 @@ pawl_kv_fork_suite(void)
 	Suite *suite = suite_create("kv_fork");
 	TCase *tests = tcase_create("kv_fork");
 
-	tcase_add_checked_fixture(tests, begin, end);
+	tcase_add_checked_fixture(tests, begin_decoder, end_decoder);
 	tcase_add_test(tests, a_fork_has_the_same_storages);
 	tcase_add_test(tests, a_writer_copies_what_is_cached);
 	tcase_add_loop_test(tests, forked_equals_fresh, 0, 2);

@@ -10,15 +10,12 @@
 #include <unistd.h>
 
 #include "runtime/memory.h"
-#include "tests/decoding.h"
+#include "tests/decoder_fixture.h"
 #include "tests/snapshot_file.h"
 #include "tests/suites.h"
 
 enum { N_CACHED = 21, N_TOKENS = 23, HEADER = sizeof(struct pawl_kv_snapshot_header) };
 
-static struct pawl_tiny_model *model;
-static struct pawl_decoder_options options;
-static struct pawl_decoder *decoder;
 static uint32_t tokens[N_TOKENS];
 static struct pawl_snapshot_file file;
 static struct pawl_error err;
@@ -38,11 +35,7 @@ save(const uint32_t *of, int64_t n)
 static void
 begin(void)
 {
-	struct pawl_tiny_options tiny = pawl_tiny_defaults();
-
-	model = pawl_tiny_model_new(&tiny);
-	options = pawl_test_decoder_options();
-	decoder = pawl_test_decoder(model, &options);
+	begin_decoder();
 	for (int i = 0; i < N_TOKENS; i++)
 		tokens[i] = pawl_test_token(1, i);
 	pawl_test_prefill(decoder, 1, 0, N_CACHED);
@@ -54,8 +47,7 @@ static void
 end(void)
 {
 	pawl_snapshot_file_release(&file);
-	pawl_decoder_free(decoder);
-	pawl_tiny_model_free(model);
+	end_decoder();
 }
 
 static enum pawl_status

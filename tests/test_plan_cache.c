@@ -2,7 +2,7 @@
 #include "runtime/plan_cache.h"
 
 #include "runtime/decoder.h"
-#include "tests/decoding.h"
+#include "tests/model_fixture.h"
 #include "tests/suites.h"
 
 #include <limits.h>
@@ -10,24 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct pawl_tiny_model *model;
-static struct pawl_decoder_options options;
 static struct pawl_error err;
-
-static void
-begin(void)
-{
-	struct pawl_tiny_options tiny = pawl_tiny_defaults();
-
-	model = pawl_tiny_model_new(&tiny);
-	options = pawl_test_decoder_options();
-}
-
-static void
-end(void)
-{
-	pawl_tiny_model_free(model);
-}
 
 static uint64_t
 optimizes_of(const struct pawl_decoder *decoder)
@@ -241,7 +224,7 @@ pawl_plan_cache_suite(void)
 	Suite *suite = suite_create("plan_cache");
 	TCase *tcase = tcase_create("plan_cache");
 
-	tcase_add_checked_fixture(tcase, begin, end);
+	tcase_add_checked_fixture(tcase, begin_model, end_model);
 	tcase_add_test(tcase, plans_are_shared);
 	tcase_add_test(tcase, sessions_run_side_by_side);
 	tcase_add_test(tcase, a_plan_cache_keeps_the_latest);

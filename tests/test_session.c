@@ -2,42 +2,13 @@
 #include "runtime/decode_session.h"
 
 #include "runtime/kv_layout.h"
-#include "tests/decoding.h"
+#include "tests/decoder_fixture.h"
 #include "tests/suites.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static struct pawl_tiny_model *model;
-static struct pawl_decoder_options options;
-static struct pawl_decoder *decoder;
 static struct pawl_error err;
-
-static void
-begin(void)
-{
-	struct pawl_tiny_options tiny = pawl_tiny_defaults();
-
-	model = pawl_tiny_model_new(&tiny);
-	options = pawl_test_decoder_options();
-	decoder = pawl_test_decoder(model, &options);
-}
-
-static void
-end(void)
-{
-	pawl_decoder_free(decoder);
-	pawl_tiny_model_free(model);
-}
-
-static struct pawl_decoder_stats
-stats_now(void)
-{
-	struct pawl_decoder_stats stats;
-
-	pawl_decoder_stats(decoder, &stats);
-	return stats;
-}
 
 static struct pawl_kv_cache *
 new_cache(int64_t capacity)
@@ -448,7 +419,7 @@ pawl_session_suite(void)
 	Suite *suite = suite_create("session");
 	TCase *tcase = tcase_create("session");
 
-	tcase_add_checked_fixture(tcase, begin, end);
+	tcase_add_checked_fixture(tcase, begin_decoder, end_decoder);
 	tcase_add_test(tcase, a_swapped_cache_serves_its_own_content);
 	tcase_add_test(tcase, a_freed_cache_that_comes_back_at_its_address);
 	tcase_add_test(tcase, another_capacity_is_stale);

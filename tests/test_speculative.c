@@ -2,7 +2,7 @@
 #include "runtime/speculative.h"
 
 #include "runtime/memory.h"
-#include "tests/decoding.h"
+#include "tests/model_fixture.h"
 #include "tests/story.h"
 #include "tests/suites.h"
 #include "tools/sampler.h"
@@ -17,8 +17,6 @@ enum {
 	N_GUESS = 4
 };
 
-static struct pawl_tiny_model *model;
-static struct pawl_decoder_options options;
 static struct pawl_error err;
 
 static struct pawl_story story;
@@ -26,17 +24,8 @@ static struct pawl_story story;
 static void
 begin(void)
 {
-	struct pawl_tiny_options tiny = pawl_tiny_defaults();
-
-	model = pawl_tiny_model_new(&tiny);
-	options = pawl_test_decoder_options();
+	begin_model();
 	pawl_story_tell(&story, model);
-}
-
-static void
-end(void)
-{
-	pawl_tiny_model_free(model);
 }
 
 static struct pawl_speculative *
@@ -466,7 +455,7 @@ pawl_speculative_suite(void)
 	Suite *suite = suite_create("speculative");
 	TCase *tcase = tcase_create("speculative");
 
-	tcase_add_checked_fixture(tcase, begin, end);
+	tcase_add_checked_fixture(tcase, begin, end_model);
 	tcase_add_loop_test(
 		tcase, every_count_of_accepted_guesses_gives_the_plain_bits, 0, N_GUESS + 1);
 	tcase_add_loop_test(tcase, a_generation_costs_two_plans_and_no_allocation, 0, N_GUESS + 1);

@@ -5,8 +5,8 @@
 #include "runtime/paged_decoder.h"
 
 #include "runtime/memory.h"
-#include "tests/decoding.h"
 #include "tests/failing_device.h"
+#include "tests/model_fixture.h"
 #include "tests/paged_state.h"
 #include "tests/suites.h"
 
@@ -15,8 +15,6 @@
 
 enum { N_VOCAB = 40, ROW_BYTES = N_VOCAB * sizeof(float), PROMPT = 21 };
 
-static struct pawl_tiny_model *model;
-static struct pawl_decoder_options options;
 static struct pawl_paged_options paged;
 static uint32_t prompt[64];
 static struct pawl_error err;
@@ -26,10 +24,7 @@ static struct pawl_error err;
 static void
 begin(void)
 {
-	struct pawl_tiny_options tiny = pawl_tiny_defaults();
-
-	model = pawl_tiny_model_new(&tiny);
-	options = pawl_test_decoder_options();
+	begin_model();
 	paged = (struct pawl_paged_options){.n_blocks = 12,
 		.block_size = 16,
 		.max_blocks = 4,
@@ -38,12 +33,6 @@ begin(void)
 		.prefill_chunk = 8};
 	for (int i = 0; i < 64; i++)
 		prompt[i] = pawl_test_token(1, i);
-}
-
-static void
-end(void)
-{
-	pawl_tiny_model_free(model);
 }
 
 static void
@@ -284,7 +273,7 @@ pawl_step_failure_suite(void)
 	TCase *tcase = tcase_create("step_failure");
 
 	tcase_set_timeout(tcase, 60);
-	tcase_add_checked_fixture(tcase, begin, end);
+	tcase_add_checked_fixture(tcase, begin, end_model);
 	tcase_add_test(tcase, a_failed_run_leaves_the_pool_as_it_was);
 	tcase_add_test(tcase, a_failed_batch_gives_shared_tails_back);
 	tcase_add_test(tcase, a_prompt_without_memory_changes_nothing);

@@ -2,7 +2,7 @@
 #include "runtime/decoder.h"
 
 #include "runtime/clock.h"
-#include "tests/decoding.h"
+#include "tests/model_fixture.h"
 #include "tests/skip.h"
 #include "tests/suites.h"
 
@@ -10,24 +10,7 @@
 
 enum { MAX_STEPS = 64, N_TIMED = 5 };
 
-static struct pawl_tiny_model *model;
-static struct pawl_decoder_options options;
 static struct pawl_error err;
-
-static void
-begin(void)
-{
-	struct pawl_tiny_options tiny = pawl_tiny_defaults();
-
-	model = pawl_tiny_model_new(&tiny);
-	options = pawl_test_decoder_options();
-}
-
-static void
-end(void)
-{
-	pawl_tiny_model_free(model);
-}
 
 #ifdef PAWL_HAVE_LLVM
 START_TEST(every_step_takes_its_time)
@@ -100,7 +83,7 @@ pawl_step_times_suite(void)
 	Suite *suite = suite_create("step_times");
 	TCase *tcase = tcase_create("step_times");
 
-	tcase_add_checked_fixture(tcase, begin, end);
+	tcase_add_checked_fixture(tcase, begin_model, end_model);
 #ifdef PAWL_HAVE_LLVM
 	tcase_add_loop_test(tcase, every_step_takes_its_time, 1, 3);
 #else

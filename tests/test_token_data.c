@@ -1,33 +1,13 @@
 /* What a step reads: stale data is seen, wrong data reaches nothing, failures advance nothing. */
 #include "runtime/token_data.h"
 
-#include "tests/decoding.h"
+#include "tests/decoder_fixture.h"
 #include "tests/suites.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static struct pawl_tiny_model *model;
-static struct pawl_decoder_options options;
-static struct pawl_decoder *decoder;
 static struct pawl_error err;
-
-static void
-begin(void)
-{
-	struct pawl_tiny_options tiny = pawl_tiny_defaults();
-
-	model = pawl_tiny_model_new(&tiny);
-	options = pawl_test_decoder_options();
-	decoder = pawl_test_decoder(model, &options);
-}
-
-static void
-end(void)
-{
-	pawl_decoder_free(decoder);
-	pawl_tiny_model_free(model);
-}
 
 static struct pawl_plan *
 plan_of_step(void)
@@ -327,7 +307,7 @@ pawl_token_data_suite(void)
 	Suite *suite = suite_create("token_data");
 	TCase *tcase = tcase_create("token_data");
 
-	tcase_add_checked_fixture(tcase, begin, end);
+	tcase_add_checked_fixture(tcase, begin_decoder, end_decoder);
 	tcase_add_test(tcase, stale_data_is_seen);
 	tcase_add_test(tcase, data_out_of_bounds_writes_nothing);
 	tcase_add_test(tcase, offered_bytes_are_read_once);
