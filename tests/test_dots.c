@@ -1,30 +1,16 @@
 /* Dot products of weight rows with activations. */
 #include "ir/decode.h"
 #include "ir/dots.h"
-#include "ir/fpenv.h"
 #include "ir/half.h"
 #include "ir/quantize.h"
 #include "tests/arithmetic_cases.h"
+#include "tests/fpenv_fixture.h"
 #include "tests/suites.h"
 
 #include <math.h>
 #include <string.h>
 
 #define MOST 512
-
-static uint32_t saved_environment;
-
-static void
-enter(void)
-{
-	saved_environment = pawl_fpenv_enter();
-}
-
-static void
-leave(void)
-{
-	pawl_fpenv_leave(saved_environment);
-}
 
 static void
 fill(float *x, int n, uint32_t seed)

@@ -4,23 +4,10 @@
 #include "ir/fpenv.h"
 #include "ir/half.h"
 #include "tests/arithmetic_cases.h"
+#include "tests/fpenv_fixture.h"
 #include "tests/suites.h"
 
 #include <math.h>
-
-static uint32_t saved_environment;
-
-static void
-enter(void)
-{
-	saved_environment = pawl_fpenv_enter();
-}
-
-static void
-leave(void)
-{
-	pawl_fpenv_leave(saved_environment);
-}
 
 /* The cases come from fractions, which have no negative zero. */
 static bool

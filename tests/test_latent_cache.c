@@ -5,42 +5,8 @@
 
 #include "runtime/inference_context.h"
 #include "runtime/memory.h"
-#include "tests/decoding.h"
+#include "tests/latent_cache_fixture.h"
 #include "tests/suites.h"
-
-enum { N_LAYERS = 2, WIDTH = 16, ROPE = 8, CAPACITY = 48 };
-
-static struct pawl_inference_context *context;
-static struct pawl_latent_shape shape;
-static struct pawl_error err;
-
-#define OK(call) ck_assert_msg((call) == PAWL_OK, "%s", err.text)
-
-static struct pawl_latent_kv_cache *
-make(void)
-{
-	struct pawl_latent_kv_cache *cache;
-
-	OK(pawl_latent_kv_cache_with_capacity(context, &shape, &cache, &err));
-	return cache;
-}
-
-static void
-begin(void)
-{
-	OK(pawl_inference_context_new(pawl_test_device(), 1, &context, &err));
-	shape = (struct pawl_latent_shape){.n_layers = N_LAYERS,
-		.n_slots = 2,
-		.max_seq_len = CAPACITY,
-		.dtype = PAWL_DTYPE_F16,
-		.trailing = {{1, {WIDTH}}, {1, {ROPE}}}};
-}
-
-static void
-end(void)
-{
-	pawl_inference_context_free(context);
-}
 
 START_TEST(one_realize_makes_all_slots)
 {
@@ -54,7 +20,7 @@ START_TEST(one_realize_makes_all_slots)
 	shape.n_layers = 3;
 	shape.max_seq_len = 50;
 	memcpy(shape.trailing, trailing, sizeof(trailing));
-	cache = make();
+	cache = new_cache();
 	ck_assert_uint_eq(counters->optimizes, 1);
 	ck_assert_uint_eq(counters->runs, 1);
 	ck_assert_int_eq(pawl_latent_kv_cache_len(cache), 0);
@@ -160,7 +126,7 @@ version(const struct pawl_latent_kv_cache *cache, int32_t layer, int32_t slot)
 
 START_TEST(advance_and_versions)
 {
-	struct pawl_latent_kv_cache *cache = make();
+	struct pawl_latent_kv_cache *cache = new_cache();
 
 	OK(pawl_latent_kv_cache_check_room(cache, CAPACITY, &err));
 	ck_assert_int_eq(
@@ -191,7 +157,7 @@ END_TEST
 
 START_TEST(truncate_keeps_storage_and_records_the_cut)
 {
-	struct pawl_latent_kv_cache *cache = make();
+	struct pawl_latent_kv_cache *cache = new_cache();
 	struct pawl_storage *first = pawl_latent_kv_cache_storage(cache, 0, 0);
 	uint64_t id = pawl_latent_kv_cache_alloc_id(cache).value;
 
@@ -212,7 +178,7 @@ END_TEST
 
 START_TEST(clear_gives_up_capacity_too)
 {
-	struct pawl_latent_kv_cache *cache = make(), *other = make();
+	struct pawl_latent_kv_cache *cache = new_cache(), *other = new_cache();
 	uint64_t id = pawl_latent_kv_cache_alloc_id(other).value;
 
 	ck_assert_uint_gt(id, pawl_latent_kv_cache_alloc_id(cache).value);
@@ -241,7 +207,7 @@ pawl_latent_cache_suite(void)
 	Suite *suite = suite_create("latent_cache");
 	TCase *tests = tcase_create("cache");
 
-	tcase_add_checked_fixture(tests, begin, end);
+	tcase_add_checked_fixture(tests, begin_shape, end_shape);
 	tcase_add_test(tests, one_realize_makes_all_slots);
 	tcase_add_loop_test(tests, sizes_that_hold_nothing, 0,
 		(int)(sizeof(bad_shapes) / sizeof(bad_shapes[0])));

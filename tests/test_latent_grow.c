@@ -12,35 +12,15 @@
 #include "passes/regrow.h"
 #include "runtime/device.h"
 #include "runtime/memory.h"
-#include "tests/latent_runner.h"
+#include "tests/latent_fixture.h"
 #include "tests/program_check.h"
 #include "tests/suites.h"
 
 enum { N_VOCAB = PAWL_LATENT_N_VOCAB };
 
-static struct pawl_tiny_mla *model;
-static struct pawl_latent_runner life;
-static struct pawl_latent_way way;
 static struct pawl_error err;
 
 #define OK(call) ck_assert_msg((call) == PAWL_OK, "%s", err.text)
-
-static void
-begin(void)
-{
-	const struct pawl_tiny_mla_options options = pawl_tiny_mla_defaults();
-
-	model = pawl_tiny_mla_new(&options);
-	way = pawl_latent_plain;
-	pawl_latent_runner_init(&life, model, &way);
-}
-
-static void
-end(void)
-{
-	pawl_latent_runner_release(&life);
-	pawl_tiny_mla_free(model);
-}
 
 START_TEST(content_stays)
 {
@@ -342,7 +322,7 @@ pawl_latent_grow_suite(void)
 	Suite *suite = suite_create("latent_grow");
 	TCase *tests = tcase_create("latent_grow");
 
-	tcase_add_checked_fixture(tests, begin, end);
+	tcase_add_checked_fixture(tests, begin_life, end_life);
 	tcase_set_timeout(tests, 60);
 	tcase_add_test(tests, content_stays);
 	tcase_add_test(tests, growth_that_fails_changes_nothing);

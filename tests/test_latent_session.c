@@ -10,42 +10,10 @@
 #include "ir/build.h"
 #include "runtime/decode_session.h"
 #include "runtime/inference_context.h"
-#include "tests/decoding.h"
+#include "tests/latent_cache_fixture.h"
 #include "tests/suites.h"
 
-enum { N_LAYERS = 2, WIDTH = 16, ROPE = 8, N_VOCAB = 40, CAPACITY = 48 };
-
-static struct pawl_inference_context *context;
-static struct pawl_latent_shape shape;
-static struct pawl_error err;
-
-#define OK(call) ck_assert_msg((call) == PAWL_OK, "%s", err.text)
-
-static struct pawl_latent_kv_cache *
-make(void)
-{
-	struct pawl_latent_kv_cache *cache;
-
-	OK(pawl_latent_kv_cache_with_capacity(context, &shape, &cache, &err));
-	return cache;
-}
-
-static void
-begin(void)
-{
-	OK(pawl_inference_context_new(pawl_test_device(), 1, &context, &err));
-	shape = (struct pawl_latent_shape){.n_layers = N_LAYERS,
-		.n_slots = 2,
-		.max_seq_len = CAPACITY,
-		.dtype = PAWL_DTYPE_F16,
-		.trailing = {{1, {WIDTH}}, {1, {ROPE}}}};
-}
-
-static void
-end(void)
-{
-	pawl_inference_context_free(context);
-}
+enum { N_VOCAB = 40 };
 
 /* A model over it: each layer writes x and half of it, and adds what it sees of both. */
 
@@ -155,7 +123,7 @@ begin_model(void)
 	const struct pawl_plan_options plan_options = {.key = latent_key()};
 	struct pawl_graph *graph;
 
-	begin();
+	begin_shape();
 	for (int i = 0; i < N_VOCAB * WIDTH; i++)
 		embedding[i / WIDTH][i % WIDTH] = (float)((i * 37 + 11) % 101 - 50) / 64.0f;
 	graph = latent_graph();
@@ -163,8 +131,8 @@ begin_model(void)
 	OK(pawl_plan_build(graph, pawl_test_device(), &plan_options, &plan, &err));
 	pawl_graph_free(graph);
 	OK(pawl_symenv_init(&env, plan->program->symbols, plan->program->n_symbols, &err));
-	first = make();
-	second = make();
+	first = new_cache();
+	second = new_cache();
 	session = session_on(first);
 }
 
@@ -177,7 +145,7 @@ end_model(void)
 	pawl_symenv_release(&env);
 	pawl_plan_unref(plan);
 	pawl_weights_unref(weights);
-	end();
+	end_shape();
 }
 
 /* One token of a sequence through a session; its output. */
@@ -200,7 +168,7 @@ step(struct pawl_decode_session *s, struct pawl_latent_kv_cache *cache, unsigned
 static void
 fresh(unsigned seed, int n, float *out)
 {
-	struct pawl_latent_kv_cache *cache = make();
+	struct pawl_latent_kv_cache *cache = new_cache();
 	struct pawl_decode_session *s = session_on(cache);
 	const float *row = NULL;
 
@@ -272,7 +240,7 @@ START_TEST(a_freed_cache_that_comes_back_at_its_address)
 	fresh(2, 14, two);
 	for (int i = 0; i < 4; i++) {
 		pawl_latent_kv_cache_free(second);
-		second = make();
+		second = new_cache();
 		ck_assert_int_eq(refresh(second, &what), PAWL_SESSION_REBOUND);
 		for (int j = 0; j < 13; j++)
 			step(session, second, i == 3 ? 2 : 1);
@@ -385,7 +353,7 @@ START_TEST(sessions_refuse_caches_of_another_geometry)
 		shape.dtype = PAWL_DTYPE_F32;
 	if (_i == 5)
 		shape.trailing[1] = (struct pawl_latent_trailing){2, {4, 2}};
-	cache = make();
+	cache = new_cache();
 	status = pawl_decode_session_new_latent(
 		plan, weights, cache, pawl_inference_context_team(context), &none, &err);
 	ck_assert_int_eq(status, _i == 2 || _i == 3 ? PAWL_INVALID_GRAPH : PAWL_INVALID_ARGUMENT);

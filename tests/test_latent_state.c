@@ -10,35 +10,15 @@
 
 #include "runtime/memory.h"
 #include "tests/decoding.h"
-#include "tests/latent_runner.h"
+#include "tests/latent_fixture.h"
 #include "tests/snapshot_file.h"
 #include "tests/suites.h"
 
 enum { N_VOCAB = PAWL_LATENT_N_VOCAB, MODEL = 77, FRONT = 128 + 168 };
 
-static struct pawl_tiny_mla *model;
-static struct pawl_latent_runner life;
-static struct pawl_latent_way way;
 static struct pawl_error err;
 
 #define OK(call) ck_assert_msg((call) == PAWL_OK, "%s", err.text)
-
-static void
-begin(void)
-{
-	const struct pawl_tiny_mla_options options = pawl_tiny_mla_defaults();
-
-	model = pawl_tiny_mla_new(&options);
-	way = pawl_latent_plain;
-	pawl_latent_runner_init(&life, model, &way);
-}
-
-static void
-end(void)
-{
-	pawl_latent_runner_release(&life);
-	pawl_tiny_mla_free(model);
-}
 
 /* Forks. */
 
@@ -226,7 +206,7 @@ begin_saved(void)
 {
 	static float logits[64 * N_VOCAB];
 
-	begin();
+	begin_life();
 	pawl_snapshot_file_init(&file);
 	pawl_latent_runner_feed(&life, 1, 0, N_CACHED, logits);
 	save(life.cache);
@@ -236,7 +216,7 @@ static void
 end_saved(void)
 {
 	pawl_snapshot_file_release(&file);
-	end();
+	end_life();
 }
 
 /* Into another capacity, over other content, shared with a fork or not. */
@@ -506,7 +486,7 @@ pawl_latent_state_suite(void)
 	Suite *suite = suite_create("latent_state");
 	TCase *tests = tcase_create("fork");
 
-	tcase_add_checked_fixture(tests, begin, end);
+	tcase_add_checked_fixture(tests, begin_life, end_life);
 	tcase_set_timeout(tests, 60);
 	tcase_add_loop_test(tests, forked_equals_fresh, 0, 2);
 	tcase_add_test(tests, nothing_is_bound_to_what_is_shared);

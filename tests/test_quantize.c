@@ -1,30 +1,16 @@
 /* Activation quantizers, values rounded to a stored type, and the weight quantizers of tests. */
 #include "ir/decode.h"
 #include "ir/eval_consts.h"
-#include "ir/fpenv.h"
 #include "ir/half.h"
 #include "ir/quantize.h"
 #include "tests/arithmetic_cases.h"
+#include "tests/fpenv_fixture.h"
 #include "tests/quantize_weights.h"
 #include "tests/suites.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static uint32_t saved_environment;
-
-static void
-enter(void)
-{
-	saved_environment = pawl_fpenv_enter();
-}
-
-static void
-leave(void)
-{
-	pawl_fpenv_leave(saved_environment);
-}
 
 static int
 a16_value(const struct pawl_block_a16 *block, int i)

@@ -1,10 +1,10 @@
 /* Row reductions, norms, softmax, argmax, rope and attention. */
 #include "ir/attend.h"
 #include "ir/eval.h"
-#include "ir/fpenv.h"
 #include "ir/half.h"
 #include "ir/rowops.h"
 #include "tests/arithmetic_cases.h"
+#include "tests/fpenv_fixture.h"
 #include "tests/suites.h"
 
 #include <math.h>
@@ -13,20 +13,6 @@
 #define N PAWL_ROW_CASE_N
 #define POSITIONS PAWL_ATTEND_CASE_N
 #define WIDTH PAWL_ATTEND_CASE_WIDTH
-
-static uint32_t saved_environment;
-
-static void
-enter(void)
-{
-	saved_environment = pawl_fpenv_enter();
-}
-
-static void
-leave(void)
-{
-	pawl_fpenv_leave(saved_environment);
-}
 
 static void
 fill(float *x, int n, uint32_t *seed)
