@@ -10,15 +10,21 @@ import subprocess
 import sys
 
 
+def compiler(header):
+    """The command, which finds what the header includes."""
+    return os.environ.get("CC", "cc").split() + ["-I" + os.path.join(os.path.dirname(header), "..")]
+
+
 def preprocess(header):
-    """The declarations of the header itself, without those of what it includes."""
-    cc = os.environ.get("CC", "cc").split()
-    text = subprocess.run(cc + ["-E", header], check=True, capture_output=True, text=True).stdout
+    """The declarations of the header and those beside it, without those of the system's."""
+    text = subprocess.run(compiler(header) + ["-E", header], check=True, capture_output=True,
+                          text=True).stdout
+    folder = os.path.realpath(os.path.dirname(header))
     kept, inside = [], False
     for line in text.splitlines():
         mark = re.match(r'# \d+ "([^"]*)"', line)
         if mark:
-            inside = os.path.samefile(mark[1], header) if os.path.exists(mark[1]) else False
+            inside = os.path.realpath(os.path.dirname(mark[1])) == folder
         elif inside:
             kept.append(line)
     return re.sub(r"\s+", " ", " ".join(kept))
@@ -82,9 +88,8 @@ def check_layout(header, lines):
             asserts.append(f"_Static_assert({words[2]} == {words[3]}, \"{words[2]}\");")
     asserts += [f"_Static_assert(sizeof(struct {name}) == {end}, \"size of {name}\");"
                 for name, end in ends.items()]
-    cc = os.environ.get("CC", "cc").split()
-    run = subprocess.run(cc + ["-std=c11", "-fsyntax-only", "-xc", "-"], input="\n".join(asserts),
-                         capture_output=True, text=True)
+    run = subprocess.run(compiler(header) + ["-std=c11", "-fsyntax-only", "-xc", "-"],
+                         input="\n".join(asserts), capture_output=True, text=True)
     if run.returncode:
         sys.exit(f"check-abi: layouts are not those of the dump:\n{run.stderr}")
     return len(asserts) - 2

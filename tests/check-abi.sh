@@ -13,5 +13,5 @@ for language in 'c++ -std=c++11' 'c -std=c99'; do
     continue
   fi
   $compiler -x$language -Wall -Wextra -pedantic -Werror -fsyntax-only \
-    "$top_srcdir/include/pawl/plugin.h" || exit 1
+    -I"$top_srcdir/include" "$top_srcdir/include/pawl/plugin.h" || exit 1
 done
