@@ -26,10 +26,7 @@ end_decoder(void)
 static inline struct pawl_decoder_stats
 stats_now(void)
 {
-	struct pawl_decoder_stats stats;
-
-	pawl_decoder_stats(decoder, &stats);
-	return stats;
+	return stats_of(decoder);
 }
 
 #endif

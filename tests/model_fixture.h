@@ -25,4 +25,13 @@ end_model(void)
 	pawl_tiny_model_free(model);
 }
 
+static inline struct pawl_decoder_stats
+stats_of(const struct pawl_decoder *of)
+{
+	struct pawl_decoder_stats stats;
+
+	pawl_decoder_stats(of, &stats);
+	return stats;
+}
+
 #endif

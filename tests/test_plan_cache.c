@@ -15,10 +15,7 @@ static struct pawl_error err;
 static uint64_t
 optimizes_of(const struct pawl_decoder *decoder)
 {
-	struct pawl_decoder_stats stats;
-
-	pawl_decoder_stats(decoder, &stats);
-	return stats.counters.optimizes;
+	return stats_of(decoder).counters.optimizes;
 }
 
 START_TEST(plans_are_shared)

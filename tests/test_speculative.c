@@ -59,15 +59,6 @@ follow(struct pawl_speculative *s, int first, int last)
 	pawl_story_follow(&story, s, first, last);
 }
 
-static struct pawl_decoder_stats
-stats_of(const struct pawl_decoder *decoder)
-{
-	struct pawl_decoder_stats stats;
-
-	pawl_decoder_stats(decoder, &stats);
-	return stats;
-}
-
 START_TEST(every_count_of_accepted_guesses_gives_the_plain_bits)
 {
 	struct pawl_script script = {.story = &story, .right = _i};
