@@ -16,12 +16,6 @@
 #include "tests/program_check.h"
 #include "tests/suites.h"
 
-enum { N_VOCAB = PAWL_LATENT_N_VOCAB };
-
-static struct pawl_error err;
-
-#define OK(call) ck_assert_msg((call) == PAWL_OK, "%s", err.text)
-
 START_TEST(content_stays)
 {
 	struct pawl_latent_kv_cache *cache =
