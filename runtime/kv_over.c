@@ -2,7 +2,6 @@
 
 #include "runtime/kv_cache_parts.h"
 #include "runtime/latent_cache_parts.h"
-#include "runtime/memory.h"
 
 static enum pawl_status
 check(const struct pawl_kv_form *form, struct pawl_storage *const *storages, struct pawl_error *err)
@@ -27,18 +26,12 @@ check(const struct pawl_kv_form *form, struct pawl_storage *const *storages, str
 	return PAWL_OK;
 }
 
-static enum pawl_status
-fill(struct pawl_kv_store *store, const struct pawl_kv_form *form,
-	struct pawl_storage *const *storages, struct pawl_error *err)
+static void
+lend(struct pawl_kv_store *store, struct pawl_storage *const *storages)
 {
-	enum pawl_status status = pawl_kv_store_init(store, form->n_layers, form->n_which, err);
-
-	if (status)
-		return status;
-	for (int32_t i = 0; i < form->n_layers * form->n_which; i++)
+	for (int32_t i = 0; i < store->n_layers * store->n_which; i++)
 		store->tensors[i].storage = pawl_storage_ref(storages[i]);
 	store->location = storages[0]->location;
-	return PAWL_OK;
 }
 
 enum pawl_status
@@ -47,22 +40,17 @@ pawl_kv_cache_over(const struct pawl_kv_shape *shape, struct pawl_storage *const
 {
 	const struct pawl_kv_form form = pawl_kv_shape_form(shape);
 	enum pawl_status status = pawl_kv_shape_check(shape, err);
-	struct pawl_kv_cache *cache;
 
 	if (!status)
 		status = check(&form, storages, err);
+	if (!status)
+		status = pawl_kv_cache_with_dims(
+			shape->n_layers, shape->n_kv_heads, shape->head_dim, out, err);
 	if (status)
 		return status;
-	cache = pawl_memory_zalloc(1, sizeof(*cache));
-	if (!cache)
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a cache");
-	cache->shape = *shape;
-	status = fill(&cache->store, &form, storages, err);
-	if (status)
-		pawl_memory_free(cache);
-	else
-		*out = cache;
-	return status;
+	(*out)->shape = *shape;
+	lend(&(*out)->store, storages);
+	return PAWL_OK;
 }
 
 enum pawl_status
@@ -72,20 +60,12 @@ pawl_latent_kv_cache_over(const struct pawl_latent_shape *shape,
 {
 	const struct pawl_kv_form form = pawl_latent_shape_form(shape);
 	enum pawl_status status = pawl_latent_shape_check(shape, err);
-	struct pawl_latent_kv_cache *cache;
 
 	if (!status)
 		status = check(&form, storages, err);
-	if (status)
-		return status;
-	cache = pawl_memory_zalloc(1, sizeof(*cache));
-	if (!cache)
-		return pawl_fail(err, PAWL_OUT_OF_MEMORY, "no memory for a latent cache");
-	cache->shape = *shape;
-	status = fill(&cache->store, &form, storages, err);
-	if (status)
-		pawl_memory_free(cache);
-	else
-		*out = cache;
+	if (!status)
+		status = pawl_latent_kv_cache_bare(shape, out, err);
+	if (!status)
+		lend(&(*out)->store, storages);
 	return status;
 }

@@ -93,8 +93,8 @@ pawl_latent_shape_check(const struct pawl_latent_shape *shape, struct pawl_error
 	return PAWL_OK;
 }
 
-static enum pawl_status
-make(const struct pawl_latent_shape *shape, struct pawl_latent_kv_cache **out,
+enum pawl_status
+pawl_latent_kv_cache_bare(const struct pawl_latent_shape *shape, struct pawl_latent_kv_cache **out,
 	struct pawl_error *err)
 {
 	struct pawl_latent_kv_cache *cache = pawl_memory_zalloc(1, sizeof(*cache));
@@ -122,7 +122,7 @@ pawl_latent_kv_cache_with_capacity(struct pawl_inference_context *context,
 	enum pawl_status status = pawl_latent_shape_check(shape, err);
 
 	if (!status)
-		status = make(shape, &cache, err);
+		status = pawl_latent_kv_cache_bare(shape, &cache, err);
 	if (status)
 		return status;
 	form = pawl_latent_shape_form(shape);
@@ -211,7 +211,7 @@ pawl_latent_kv_cache_fork(struct pawl_latent_kv_cache *cache, struct pawl_latent
 {
 	const struct pawl_kv_form form = pawl_latent_shape_form(&cache->shape);
 	struct pawl_latent_kv_cache *fork;
-	enum pawl_status status = make(&cache->shape, &fork, err);
+	enum pawl_status status = pawl_latent_kv_cache_bare(&cache->shape, &fork, err);
 
 	if (status)
 		return status;
