@@ -1,7 +1,5 @@
 #include "runtime/kv_alloc.h"
 
-#include <stdio.h>
-
 #include "ir/build.h"
 
 /* An output for each type: an alloc that is zero-filled. */
@@ -11,11 +9,10 @@ alloc_graph(int32_t n, const struct pawl_type *types)
 	struct pawl_graph *graph = pawl_graph_new("kv_cache");
 
 	for (int32_t i = 0; graph && i < n; i++) {
-		struct pawl_node *node;
-		char name[32];
+		/* Without a name, which is looked for among all others. */
+		struct pawl_node *node =
+			pawl_build(graph, PAWL_OP_ALLOC, NULL, NULL, 0, NULL, &types[i]);
 
-		snprintf(name, sizeof(name), "cache.%d", i);
-		node = pawl_build(graph, PAWL_OP_ALLOC, name, NULL, 0, NULL, &types[i]);
 		node = pawl_build(graph, PAWL_OP_ZERO_FILL, NULL, &node, 1, NULL, NULL);
 		if (node)
 			pawl_graph_add_output(graph, node);
