@@ -7,13 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/cuda/cuda_program.h"
-#include "codegen/kernel_key.h"
 #include "passes/regrow.h"
 #include "runtime/device.h"
 #include "runtime/memory.h"
 #include "tests/latent_fixture.h"
-#include "tests/program_check.h"
+#include "tests/regrow_check.h"
 #include "tests/suites.h"
 
 START_TEST(content_stays)
@@ -172,7 +170,7 @@ START_TEST(a_regrown_program_is_what_optimizing_gives)
 	static const int64_t capacities[] = {64, 500, 17, 4096, 32};
 	const int64_t seq = _i ? 8 : 1;
 	struct pawl_optimize_options options = plain;
-	struct pawl_graph *graph = graph_of(seq, 32, false), *kept, *next;
+	struct pawl_graph *graph = graph_of(seq, 32, false), *kept;
 	struct pawl_program *program;
 	uint64_t hash = pawl_graph_hash(graph);
 
@@ -181,23 +179,9 @@ START_TEST(a_regrown_program_is_what_optimizing_gives)
 	pawl_program_free(program);
 	pawl_graph_free(graph);
 	for (size_t i = 0; i < sizeof(capacities) / sizeof(capacities[0]); i++) {
-		struct pawl_program *anew;
-		char *text, *wanted;
-
 		graph = graph_of(seq, capacities[i], false);
 		ck_assert(pawl_graph_can_regrow(graph));
-		OK(pawl_regrow(kept, hash, graph, &plain, &next, &program, &err));
-		OK(pawl_optimize(graph, &plain, &anew, NULL, &err));
-		text = pawl_test_dump_program(program);
-		wanted = pawl_test_dump_program(anew);
-		ck_assert_str_eq(text, wanted);
-		pawl_test_check_program(program, "regrown");
-		free(text);
-		free(wanted);
-		pawl_program_free(program);
-		pawl_program_free(anew);
-		pawl_graph_free(kept);
-		kept = next;
+		pawl_test_check_regrown(&kept, hash, graph);
 		hash = pawl_graph_hash(graph);
 		pawl_graph_free(graph);
 	}
@@ -209,29 +193,8 @@ START_TEST(code_does_not_hold_the_capacity)
 {
 	struct pawl_graph *small = graph_of(_i ? 8 : 1, 32, false),
 			  *large = graph_of(_i ? 8 : 1, 4096, false);
-	struct pawl_cuda_program cuda_a, cuda_b;
-	struct pawl_program *a, *b;
 
-	OK(pawl_optimize(small, &plain, &a, NULL, &err));
-	OK(pawl_optimize(large, &plain, &b, NULL, &err));
-	ck_assert_int_eq(a->n_steps, b->n_steps);
-	for (int32_t i = 0; i < a->n_steps; i++) {
-		char *key_a = pawl_kernel_key(a, &a->steps[i], PAWL_CPU_BASELINE);
-		char *key_b = pawl_kernel_key(b, &b->steps[i], PAWL_CPU_BASELINE);
-
-		ck_assert_str_eq(key_a, key_b);
-		free(key_a);
-		free(key_b);
-	}
-	OK(pawl_cuda_program_init(&cuda_a, a, &err));
-	OK(pawl_cuda_program_init(&cuda_b, b, &err));
-	ck_assert_int_eq(cuda_a.n_units, cuda_b.n_units);
-	for (int32_t i = 0; i < cuda_a.n_units; i++)
-		ck_assert_str_eq(cuda_a.sources[i].bytes, cuda_b.sources[i].bytes);
-	pawl_cuda_program_release(&cuda_a);
-	pawl_cuda_program_release(&cuda_b);
-	pawl_program_free(a);
-	pawl_program_free(b);
+	pawl_test_check_same_code(small, large);
 	pawl_graph_free(small);
 	pawl_graph_free(large);
 }

@@ -3,14 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/cuda/cuda_program.h"
-#include "codegen/kernel_key.h"
 #include "ir/parse.h"
 #include "passes/regrow.h"
 #include "runtime/memory.h"
 #include "tests/decoding.h"
 #include "tests/kv_grow_fixture.h"
-#include "tests/program_check.h"
+#include "tests/regrow_check.h"
 #include "tests/suites.h"
 
 static struct pawl_graph *
@@ -35,7 +33,7 @@ START_TEST(a_regrown_program_is_what_optimizing_gives)
 	struct pawl_tiny_model *model = model_of(&kinds[_i % 2], false);
 	const int64_t seq = _i / 2 ? 8 : 1;
 	struct pawl_optimize_options options = plain;
-	struct pawl_graph *first = graph_of(model, seq, 32), *kept, *next;
+	struct pawl_graph *first = graph_of(model, seq, 32), *kept;
 	struct pawl_program *program;
 	uint64_t hash = pawl_graph_hash(first);
 
@@ -44,24 +42,10 @@ START_TEST(a_regrown_program_is_what_optimizing_gives)
 	pawl_program_free(program);
 	for (size_t i = 0; i < sizeof(capacities) / sizeof(capacities[0]); i++) {
 		struct pawl_graph *graph = graph_of(model, seq, capacities[i]);
-		struct pawl_program *anew;
-		char *text, *wanted;
 
-		OK(pawl_regrow(kept, hash, graph, &plain, &next, &program, &err));
+		pawl_test_check_regrown(&kept, hash, graph);
 		hash = pawl_graph_hash(graph);
-		ck_assert_uint_eq(program->hash, hash);
-		OK(pawl_optimize(graph, &plain, &anew, NULL, &err));
-		text = pawl_test_dump_program(program);
-		wanted = pawl_test_dump_program(anew);
-		ck_assert_str_eq(text, wanted);
-		pawl_test_check_program(program, "regrown");
-		free(text);
-		free(wanted);
-		pawl_program_free(program);
-		pawl_program_free(anew);
 		pawl_graph_free(graph);
-		pawl_graph_free(kept);
-		kept = next;
 	}
 	pawl_graph_free(kept);
 	pawl_graph_free(first);
@@ -74,30 +58,8 @@ START_TEST(code_does_not_hold_the_capacity)
 	struct pawl_tiny_model *model = model_of(&kinds[_i % 2], false);
 	const int64_t seq = _i / 2 ? 8 : 1;
 	struct pawl_graph *small = graph_of(model, seq, 32), *large = graph_of(model, seq, 4096);
-	struct pawl_program *a, *b;
-	struct pawl_cuda_program cuda_a, cuda_b;
 
-	OK(pawl_optimize(small, &plain, &a, NULL, &err));
-	OK(pawl_optimize(large, &plain, &b, NULL, &err));
-	ck_assert_int_eq(a->n_steps, b->n_steps);
-	for (int32_t i = 0; i < a->n_steps; i++) {
-		char *key_a = pawl_kernel_key(a, &a->steps[i], PAWL_CPU_BASELINE);
-		char *key_b = pawl_kernel_key(b, &b->steps[i], PAWL_CPU_BASELINE);
-
-		ck_assert_str_eq(key_a, key_b);
-		free(key_a);
-		free(key_b);
-	}
-	OK(pawl_cuda_program_init(&cuda_a, a, &err));
-	OK(pawl_cuda_program_init(&cuda_b, b, &err));
-	ck_assert_int_eq(cuda_a.n_units, cuda_b.n_units);
-	for (int32_t i = 0; i < cuda_a.n_units; i++)
-		ck_assert_str_eq(cuda_a.sources[i].bytes, cuda_b.sources[i].bytes);
-	ck_assert_int_eq(cuda_a.n_launches, cuda_b.n_launches);
-	pawl_cuda_program_release(&cuda_a);
-	pawl_cuda_program_release(&cuda_b);
-	pawl_program_free(a);
-	pawl_program_free(b);
+	pawl_test_check_same_code(small, large);
 	pawl_graph_free(small);
 	pawl_graph_free(large);
 	pawl_tiny_model_free(model);

@@ -1,33 +1,11 @@
 /* What a step reads: stale data is seen, wrong data reaches nothing, failures advance nothing. */
 #include "runtime/token_data.h"
 
-#include "tests/decoder_fixture.h"
+#include "tests/hand_session_fixture.h"
 #include "tests/suites.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static struct pawl_error err;
-
-static struct pawl_plan *
-plan_of_step(void)
-{
-	const struct pawl_plan *plan;
-
-	ck_assert_int_eq(pawl_decoder_prepare(decoder, 1, PAWL_LOGITS_LAST, &plan, &err), PAWL_OK);
-	return (struct pawl_plan *)(uintptr_t)plan;
-}
-
-static struct pawl_decode_session *
-session_on(struct pawl_plan *plan, struct pawl_kv_cache *cache)
-{
-	struct pawl_decode_session *session;
-
-	if (pawl_decode_session_new(plan, pawl_tiny_model_source(model)->weights, cache,
-		    pawl_inference_context_team(pawl_decoder_context(decoder)), &session, &err))
-		ck_abort_msg("%s", err.text);
-	return session;
-}
 
 /* A step by hand, so that its data can be spoilt. */
 
