@@ -1,6 +1,6 @@
 /*
- * The fixture of a suite whose tests compute in the floating-point environment of kernels.  Included
- * by the one source of a suite, whose own the static is.
+ * The fixture of a suite whose tests compute in the floating-point environment of kernels.
+ * Included by the one source of a suite, whose own the static is.
  */
 #ifndef PAWL_TESTS_FPENV_FIXTURE_H
 #define PAWL_TESTS_FPENV_FIXTURE_H

@@ -1,7 +1,7 @@
 /*
- * The fixture of a suite on sessions of the ABI: a tiny model, a session of one token of it, and what
- * is expected of both: the logits of a decoder of the runtime.  Included by the one source of a
- * suite, whose own the statics are.
+ * The fixture of a suite on sessions of the ABI: a tiny model, a session of one token of it, and
+ * what is expected of both: the logits of a decoder of the runtime.  Included by the one source of
+ * a suite, whose own the statics are.
  */
 #ifndef PAWL_TESTS_HOST_SESSION_FIXTURE_H
 #define PAWL_TESTS_HOST_SESSION_FIXTURE_H

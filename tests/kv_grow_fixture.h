@@ -1,6 +1,6 @@
 /*
- * What suites on growing caches share: kinds of caches, and models and decoders of each.  Included by the
- * one source of a suite, whose own the statics are.
+ * What suites on growing caches share: kinds of caches, and models and decoders of each.  Included
+ * by the one source of a suite, whose own the statics are.
  */
 #ifndef PAWL_TESTS_KV_GROW_FIXTURE_H
 #define PAWL_TESTS_KV_GROW_FIXTURE_H

@@ -1,6 +1,6 @@
 /*
- * The fixture of a suite on snapshots of a decoder's cache.  Included by the one source of a suite, whose
- * own the statics are.
+ * The fixture of a suite on snapshots of a decoder's cache.  Included by the one source of a suite,
+ * whose own the statics are.
  */
 #ifndef PAWL_TESTS_KV_SNAPSHOT_FIXTURE_H
 #define PAWL_TESTS_KV_SNAPSHOT_FIXTURE_H

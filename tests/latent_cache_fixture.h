@@ -1,6 +1,6 @@
 /*
- * The fixture of a suite on caches of latents of one shape in a context of its own.  Included by the
- * one source of a suite, whose own the statics are.
+ * The fixture of a suite on caches of latents of one shape in a context of its own.  Included by
+ * the one source of a suite, whose own the statics are.
  */
 #ifndef PAWL_TESTS_LATENT_CACHE_FIXTURE_H
 #define PAWL_TESTS_LATENT_CACHE_FIXTURE_H

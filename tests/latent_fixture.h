@@ -1,6 +1,6 @@
 /*
- * The fixture of a suite that runs one tiny_mla model over latents.  Included by the one source of a
- * suite, whose own the statics are.
+ * The fixture of a suite that runs one tiny_mla model over latents.  Included by the one source of
+ * a suite, whose own the statics are.
  */
 #ifndef PAWL_TESTS_LATENT_FIXTURE_H
 #define PAWL_TESTS_LATENT_FIXTURE_H

@@ -1,6 +1,6 @@
 /*
- * A folder for kernels on disk, made and removed by each test of a suite.  Included by the one source
- * of a suite, whose own the statics are.
+ * A folder for kernels on disk, made and removed by each test of a suite.  Included by the one
+ * source of a suite, whose own the statics are.
  */
 #ifndef PAWL_TESTS_OBJECT_FOLDER_FIXTURE_H
 #define PAWL_TESTS_OBJECT_FOLDER_FIXTURE_H

@@ -8,8 +8,8 @@
 void pawl_test_check_same_code(const struct pawl_graph *small, const struct pawl_graph *large);
 
 /*
- * Regrows the optimized graph *kept, of the graph of that hash, to another and asserts that the program is the
- * one that optimizing that graph gives, and how it is executed.  *kept is replaced by the new one.
+ * Regrows the optimized graph *kept, of the graph of that hash, to another and asserts that the
+ * program is the one that optimizing that graph gives.  *kept is replaced by the new one.
  */
 void pawl_test_check_regrown(
 	struct pawl_graph **kept, uint64_t hash, const struct pawl_graph *to);

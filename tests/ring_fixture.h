@@ -1,6 +1,7 @@
 /*
  * What suites on rings share: a model whose layers have a window, decoders of it with and without
- * rings, and snapshots of theirs.  Included by the one source of a suite, whose own the statics are.
+ * rings, and snapshots of theirs.  Included by the one source of a suite, whose own the statics
+ * are.
  */
 #ifndef PAWL_TESTS_RING_FIXTURE_H
 #define PAWL_TESTS_RING_FIXTURE_H

@@ -1,4 +1,7 @@
-/* What a decoder refuses, with nothing computed: prompts without room, tokens and options out of range. */
+/*
+ * What a decoder refuses, with nothing computed: prompts without room, tokens and options out of
+ * range.
+ */
 #include "runtime/decoder.h"
 
 #include "tests/model_fixture.h"

@@ -1,4 +1,7 @@
-/* The values of a GGUF file: what is converted, what stands in, what is refused, and how they print. */
+/*
+ * The values of a GGUF file: what is converted, what stands in, what is refused, and how they
+ * print.
+ */
 #include "models/gguf.h"
 
 #include "tests/gguf_build.h"

@@ -1,6 +1,6 @@
 /*
- * Forks of caches of latents, on the tiny model of tests/tiny_mla.h: what comes of them equals to the
- * bit what was never forked, and what fails changes nothing.
+ * Forks of caches of latents, on the tiny model of tests/tiny_mla.h: what comes of them equals to
+ * the bit what was never forked, and what fails changes nothing.
  */
 #include "runtime/latent_kv_cache.h"
 

@@ -1,6 +1,6 @@
 /*
- * Snapshots of caches of latents, on the tiny model of tests/tiny_mla.h: what comes of them equals to the
- * bit what was never saved, and what fails changes nothing.
+ * Snapshots of caches of latents, on the tiny model of tests/tiny_mla.h: what comes of them equals
+ * to the bit what was never saved, and what fails changes nothing.
  */
 #include "runtime/latent_kv_cache.h"
 

@@ -1,4 +1,7 @@
-/* Starts with kernels on disk: one that finds everything opens no compiler, and what fails costs time. */
+/*
+ * Starts with kernels on disk: one that finds everything opens no compiler, and what fails costs
+ * time.
+ */
 #include "codegen/object_cache.h"
 
 #include "ir/parse.h"

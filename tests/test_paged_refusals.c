@@ -1,4 +1,7 @@
-/* What a paged decoder refuses, with nothing changed: tokens, sequences, forks without room, options. */
+/*
+ * What a paged decoder refuses, with nothing changed: tokens, sequences, forks without room,
+ * options.
+ */
 #include "runtime/paged_decoder.h"
 
 #include "tests/decoding.h"

@@ -1,4 +1,6 @@
-/* Programs and plans that are grown from their code, not optimized anew, and those that cannot be. */
+/*
+ * Programs and plans that are grown from their code, not optimized anew, and those that cannot be.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * What keeps rings apart: plans, models, sessions and snapshots are for their rings and windows, and
- * rings that cannot be are refused.
+ * What keeps rings apart: plans, models, sessions and snapshots are for their rings and windows,
+ * and rings that cannot be are refused.
  */
 #include <stddef.h>
 #include <stdlib.h>
