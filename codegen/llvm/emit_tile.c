@@ -261,22 +261,34 @@ step_column(struct pawl_emit *e, const struct tile *t, LLVMValueRef weights, LLV
 	}
 }
 
+/*
+ * What to add to where n tiles side by side are prefetched, reading at byte `at` of each: past its
+ * end follows its neighbour, which is being read; what is read next is the n-th tile from there.
+ */
+static LLVMValueRef
+skip_neighbours(struct pawl_emit *e, LLVMValueRef at, int64_t tile_bytes, int n)
+{
+	return choose(e, icmp(e, LLVMIntSLT, at, k64(e, tile_bytes - PREFETCH_AHEAD)), k64(e, 0),
+		k64(e, (n - 1) * tile_bytes));
+}
+
 /* n_units tiles side by side, so that there are enough chains to hide the latency of fma. */
 static void
 packed_float(struct pawl_emit *e, struct tile *t, LLVMValueRef w, int n_units, LLVMValueRef *acc)
 {
 	int64_t unroll = t->x->k % 8 == 0 ? 8 : 1, tile_bytes = t->x->k * t->format.block_bytes, j;
 	struct pawl_loop loop = {.n = n_units * t->n};
-	LLVMValueRef column, weights, unit;
+	LLVMValueRef column, weights, unit, at, skip;
 	int i, u;
 
 	for (i = 0; i < loop.n; i++)
 		loop.carried[i] = LLVMConstNull(e->v16f32);
 	pawl_loop_begin(e, &loop, k64(e, 0), k64(e, t->x->k), unroll);
+	at = imul(e, loop.index, k64(e, t->format.block_bytes));
+	skip = skip_neighbours(e, at, tile_bytes, n_units);
 	for (u = 0; u < n_units; u++) {
-		unit = pawl_emit_at_bytes(e, w, u * tile_bytes);
-		unit = at_element(e, unit, loop.index, t->format.block_bytes);
-		prefetch(e, unit, unroll * t->format.block_bytes);
+		unit = pawl_emit_at(e, pawl_emit_at_bytes(e, w, u * tile_bytes), at);
+		prefetch(e, pawl_emit_at(e, unit, skip), unroll * t->format.block_bytes);
 	}
 	for (j = 0; j < unroll; j++) {
 		column = iadd(e, loop.index, k64(e, j));
