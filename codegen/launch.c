@@ -123,16 +123,28 @@ pawl_attend_length(const struct pawl_step_op *attention, const int64_t *symbols)
 	return sym >= 0 ? symbols[sym] : pawl_attend_most(attention);
 }
 
+int64_t
+pawl_attend_window_chunks(const struct pawl_step_op *attention)
+{
+	int64_t window = attention->attrs.window;
+
+	if (window <= 0 || !attention->attrs.causal)
+		return INT64_MAX;
+	/* One that begins with the last position of a chunk. */
+	return 1 + ceil_div(window - 1, PAWL_ATTEND_CHUNK);
+}
+
 static int64_t
 attend_units(const struct pawl_step *step, int phase, const int64_t *symbols)
 {
 	const struct pawl_step_op *attention = &step->ops[pawl_step_attention(step)];
-	int64_t rows = pawl_dim_value(attention->type.dim[0], symbols);
+	int64_t rows = pawl_dim_value(attention->type.dim[0], symbols), chunks, most;
 
 	if (phase == 1)
 		return rows * attention->type.dim[1].base;
-	return rows * attention->inputs[1].type.dim[1].base *
-	       ceil_div(pawl_attend_length(attention, symbols), PAWL_ATTEND_CHUNK);
+	chunks = ceil_div(pawl_attend_length(attention, symbols), PAWL_ATTEND_CHUNK);
+	most = pawl_attend_window_chunks(attention);
+	return rows * attention->inputs[1].type.dim[1].base * (chunks < most ? chunks : most);
 }
 
 int64_t

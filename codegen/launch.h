@@ -46,13 +46,16 @@ int32_t pawl_step_attention(const struct pawl_step *step);
 
 /*
  * Units of a phase.  ATTEND phase 0: (row, kv head, chunk of PAWL_ATTEND_CHUNK positions), the
- * last fastest; phase 1: (row, query head).
+ * last fastest and counted from the first that the row sees; phase 1: (row, query head).
  */
 int64_t pawl_step_units(const struct pawl_step *step, const struct pawl_segments *segments,
 	int phase, const int64_t *symbols);
 
 /* Positions that an attention step looks at, at most. */
 int64_t pawl_attend_length(const struct pawl_step_op *attention, const int64_t *symbols);
+
+/* Chunks into which the window of a row may reach; INT64_MAX: it is open to one side. */
+int64_t pawl_attend_window_chunks(const struct pawl_step_op *attention);
 
 /*
  * Bytes of the partial results of an attention of `rows` rows over up to max_length positions:

@@ -308,13 +308,17 @@ START_TEST(attention)
 		{5, 9, 3, 32, 32, 144, 0, 5, "q8_0", "@k16", "scale=0.3,softcap=20.0", false},
 		{4, 8, 1, 96, 32, 260, 200, 230, "q8_0", "", "scale=0.2,causal=false", true},
 		{2, 2, 2, 128, 64, 272, 250, 252, "q8_0", "@k16", "scale=0.2,window=100", false},
+		/* From the last position of a chunk on, into three; and from the first on, into one. */
+		{1, 3, 1, 64, 64, 304, 256, 257, "f16", "@k16", "scale=0.125,window=130", false},
+		{1, 4, 1, 16, 256, 304, 255, 256, "f16", "", "scale=0.125,window=128", false},
+		{9, 4, 2, 16, 24, 640, 500, 509, "f16", "@k16", "scale=0.125,window=258", false},
 	};
 
 	check_attention(&cases[_i], _i);
 }
 END_TEST
 
-enum { N_ATTENTIONS = 12 };
+enum { N_ATTENTIONS = 15 };
 
 struct paged {
 	int rows, sequences, heads, groups, d, width, blocks, block, columns, length;
@@ -361,13 +365,15 @@ START_TEST(paged_attention)
 		{1, 1, 3, 1, 64, 64, 9, 32, 10, 300, "q8_0", "@k16", "scale=0.125"},
 		{6, 3, 9, 3, 32, 64, 3, 112, 3, 330, "q8_0", "", "scale=0.3,softcap=20.0"},
 		{4, 4, 4, 2, 96, 32, 20, 16, 18, 0, "q8_0", "@k16", "scale=0.25,window=70"},
+		{6, 1, 4, 1, 64, 256, 3, 256, 3, 768, "f16", "@k16", "scale=0.25,window=130"},
+		{3, 3, 4, 2, 64, 24, 4, 128, 5, 640, "f32", "", "scale=0.25,window=258"},
 	};
 
 	check_paged(&cases[_i], _i);
 }
 END_TEST
 
-enum { N_PAGED = 9 };
+enum { N_PAGED = 11 };
 
 /* Values that make a block of NaN, one of zeros, and scales without and beyond an f16. */
 static void

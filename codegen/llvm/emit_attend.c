@@ -4,6 +4,7 @@
  */
 #include "codegen/llvm/emit_attend.h"
 
+#include "codegen/launch.h"
 #include "codegen/llvm/emit_scalar.h"
 #include "codegen/llvm/machine.h"
 #include "codegen/llvm/templates.h"
@@ -137,13 +138,15 @@ plan_query(struct pawl_emit *e, const struct pawl_attend *a, struct query *query
 	}
 }
 
+/* The units of a row and group follow each other: only the first of them computes the query. */
 static void
 prepare_query(struct pawl_emit *e, const struct pawl_attend *a, struct query *query,
-	struct pawl_attend_unit *unit)
+	struct pawl_attend_unit *unit, LLVMValueRef is_first)
 {
 	const struct pawl_operand *q = &a->op->inputs[0];
 	LLVMValueRef head = imul(e, unit->group, k64(e, a->shared)), index[PAWL_MAX_RANK], to, row;
 	struct pawl_loop loop = {.n = 0};
+	struct pawl_branch branch;
 
 	if (reads_query_in_place(q)) {
 		index[0] = unit->row;
@@ -154,6 +157,7 @@ prepare_query(struct pawl_emit *e, const struct pawl_attend *a, struct query *qu
 	}
 	unit->q = query->memory;
 	unit->q_bytes = query->bytes;
+	pawl_if_begin(e, &branch, is_first);
 	pawl_loop_begin(e, &loop, k64(e, 0), k64(e, a->shared), 1);
 	to = pawl_emit_at(e, query->memory, imul(e, loop.index, k64(e, query->bytes)));
 	row = iadd(e, imul(e, unit->row, k64(e, a->heads)), iadd(e, head, loop.index));
@@ -166,6 +170,7 @@ prepare_query(struct pawl_emit *e, const struct pawl_attend *a, struct query *qu
 		pawl_emit_copy_row(e, q, index, to);
 	}
 	pawl_loop_end(e, &loop);
+	pawl_if_end(e, &branch);
 }
 
 static void
@@ -177,23 +182,27 @@ emit_chunks(struct pawl_emit *e)
 	struct pawl_loop loop = {.n = 0};
 	struct pawl_branch branch;
 	struct visible seen;
-	LLVMValueRef rest;
+	LLVMValueRef rest, is_first, chunks;
 
 	if (!begin_phase(e, &a, "pawl_phase0"))
 		return;
 	a.scores = pawl_emit_scratch(e, a.shared * PAWL_ATTEND_CHUNK * 4);
 	plan_query(e, &a, &query);
+	chunks = imin(e, a.chunks, k64(e, pawl_attend_window_chunks(a.op)));
 	pawl_loop_begin(e, &loop, e->begin, e->end, 1);
-	unit.chunk = urem(e, loop.index, a.chunks);
-	rest = udiv(e, loop.index, a.chunks);
+	rest = udiv(e, loop.index, chunks);
 	unit.group = urem(e, rest, k64(e, a.groups));
 	unit.row = udiv(e, rest, k64(e, a.groups));
 	seen = visible_of(e, &a, unit.row);
+	unit.chunk = iadd(e, udiv(e, seen.first, k64(e, PAWL_ATTEND_CHUNK)),
+		urem(e, loop.index, chunks));
 	rest = imul(e, unit.chunk, k64(e, PAWL_ATTEND_CHUNK));
 	unit.first = imax(e, seen.first, rest);
 	unit.end = imin(e, seen.end, iadd(e, rest, k64(e, PAWL_ATTEND_CHUNK)));
 	pawl_if_begin(e, &branch, icmp(e, LLVMIntSLT, unit.first, unit.end));
-	prepare_query(e, &a, &query, &unit);
+	is_first = LLVMBuildOr(e->builder, icmp(e, LLVMIntEQ, loop.index, e->begin),
+		icmp(e, LLVMIntEQ, unit.first, seen.first), "");
+	prepare_query(e, &a, &query, &unit, is_first);
 	pawl_emit_attend_chunk(e, &a, &unit);
 	pawl_if_end(e, &branch);
 	pawl_loop_end(e, &loop);
