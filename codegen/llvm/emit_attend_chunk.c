@@ -114,30 +114,55 @@ score_chunk(struct pawl_emit *e, const struct pawl_heads *h, LLVMValueRef start,
 		max[i] = loop.carried[i];
 }
 
-/* Scores of a head to weights; returns their sum. */
-static LLVMValueRef
-weigh_chunk(struct pawl_emit *e, const struct pawl_heads *h, int i, LLVMValueRef start,
-	LLVMValueRef max)
-{
-	LLVMValueRef is_least = fcmp(e, LLVMRealOEQ, max, minus_infinity(e, e->f32)), shift, w, at;
-	struct pawl_loop loop = {.n = 1};
+/* Bytes of the next chunk's keys that are fetched while a vector of scores is weighed. */
+enum { FETCHED_WITH_SCORES = 256 };
 
-	shift = splat16(e, choose(e, is_least, LLVMConstNull(e->f32), max));
-	loop.carried[0] = LLVMConstNull(e->v16f32);
+/* Scores of n heads from head i on to weights, and their sums. */
+static void
+weigh_heads(struct pawl_emit *e, const struct pawl_heads *h, int i, int n, LLVMValueRef start,
+	const LLVMValueRef *max, LLVMValueRef *sum)
+{
+	LLVMValueRef shift[MAX_CARRIED], is_least, w, at;
+	struct pawl_loop loop = {.n = n};
+	int64_t bytes = n * FETCHED_WITH_SCORES;
+	int j;
+
+	for (j = 0; j < n; j++) {
+		is_least = fcmp(e, LLVMRealOEQ, max[i + j], minus_infinity(e, e->f32));
+		shift[j] = splat16(e, choose(e, is_least, LLVMConstNull(e->f32), max[i + j]));
+		loop.carried[j] = LLVMConstNull(e->v16f32);
+	}
 	pawl_loop_begin(e, &loop, start, h->unit->end, LANES);
-	at = scores_at(e, h, i, loop.index);
-	w = pawl_emit_exp(e, fsub(e, pawl_emit_read(e, e->v16f32, at, 4), shift));
-	pawl_emit_write(e, w, at, 4);
-	loop.carried[0] = fadd(e, loop.carried[0], w);
+	if (h->first + i == 0 && pawl_heads_key_bytes(h) > bytes)
+		pawl_heads_prefetch_keys(e, h,
+			imul(e, isub(e, loop.index, h->chunk_start), k64(e, bytes / LANES)), bytes);
+	for (j = 0; j < n; j++) {
+		at = scores_at(e, h, i + j, loop.index);
+		w = pawl_emit_exp(e, fsub(e, pawl_emit_read(e, e->v16f32, at, 4), shift[j]));
+		pawl_emit_write(e, w, at, 4);
+		loop.carried[j] = fadd(e, loop.carried[j], w);
+	}
 	pawl_loop_end(e, &loop);
-	return pawl_emit_lanes_sum(e, loop.carried[0]);
+	for (j = 0; j < n; j++)
+		sum[i + j] = pawl_emit_lanes_sum(e, loop.carried[j]);
+}
+
+/* Heads that are weighed together. */
+static int64_t
+most_weighed(const struct pawl_emit *e, const struct pawl_heads *h)
+{
+	int64_t n = most_accumulators(e) / 4;
+
+	return smaller(n > 1 ? n : 1, h->n);
 }
 
 /* Columns of the values that are accumulated together: n vectors, the last maybe under a mask. */
 struct columns {
 	LLVMValueRef first; /* i64 */
 	int n;
-	LLVMValueRef mask; /* of all of them; n is 1 then */
+	LLVMValueRef mask;    /* of all of them; n is 1 then */
+	LLVMValueRef fetched; /* bytes of the next chunk's keys that are on their way */
+	int64_t to_fetch;     /* bytes that are to follow with each position */
 };
 
 static void
@@ -152,7 +177,10 @@ sum_values(struct pawl_emit *e, const struct pawl_heads *h, const struct columns
 	for (i = 0; i < loop.n; i++)
 		loop.carried[i] = LLVMConstNull(e->v16f32);
 	pawl_loop_begin(e, &loop, h->unit->first, h->unit->end, 1);
-	pawl_heads_prefetch_keys(e, h, loop.index);
+	if (c->to_fetch) {
+		slot = imul(e, isub(e, loop.index, h->unit->first), k64(e, c->to_fetch));
+		pawl_heads_prefetch_keys(e, h, iadd(e, c->fetched, slot), c->to_fetch);
+	}
 	slot = pawl_heads_slot(e, h, loop.index);
 	for (j = 0; j < c->n; j++) {
 		at.index[2] = slot;
@@ -186,20 +214,28 @@ sum_all_values(struct pawl_emit *e, const struct pawl_heads *h)
 {
 	int64_t vectors = h->a->width / LANES,
 		at_once = smaller(most_accumulators(e) / h->n, vectors);
+	int64_t fetched, n_passes, whole;
 	struct pawl_loop loop = {.n = 0};
 	struct columns c = {.mask = NULL};
-	int64_t whole;
 
 	if (at_once < 1)
 		at_once = 1;
 	whole = vectors / at_once * at_once;
+	n_passes = whole / at_once + (vectors > whole) + (h->a->width % LANES > 0);
+	fetched = most_weighed(e, h) * FETCHED_WITH_SCORES * PAWL_ATTEND_CHUNK / LANES;
+	if (h->first == 0 && pawl_heads_key_bytes(h) > fetched)
+		c.to_fetch = (pawl_heads_key_bytes(h) - fetched + 64 * n_passes * PAWL_ATTEND_CHUNK - 1) /
+			     (64 * n_passes * PAWL_ATTEND_CHUNK) * 64;
 	if (vectors) {
 		c.n = (int)at_once;
 		pawl_loop_begin(e, &loop, k64(e, 0), k64(e, whole * LANES), at_once * LANES);
 		c.first = loop.index;
+		c.fetched = iadd(e, k64(e, fetched),
+			imul(e, loop.index, k64(e, c.to_fetch * PAWL_ATTEND_CHUNK / (at_once * LANES))));
 		sum_values(e, h, &c);
 		pawl_loop_end(e, &loop);
 	}
+	c.fetched = k64(e, fetched + whole / at_once * PAWL_ATTEND_CHUNK * c.to_fetch);
 	if (vectors > whole) {
 		c.n = (int)(vectors - whole);
 		c.first = k64(e, whole * LANES);
@@ -217,23 +253,28 @@ void
 pawl_emit_attend_chunk(
 	struct pawl_emit *e, const struct pawl_attend *a, const struct pawl_attend_unit *unit)
 {
-	LLVMValueRef max[8], start = iand(e, unit->first, k64(e, -LANES)), sum, part, head, top;
+	LLVMValueRef max[8], sum[8], start = iand(e, unit->first, k64(e, -LANES)), part, head;
 	struct pawl_heads h = {.a = a, .unit = unit};
 	int64_t at_once = smaller(most_accumulators(e), 8);
-	int i;
+	int i, n;
 
 	h.chunk_start = imul(e, unit->chunk, k64(e, PAWL_ATTEND_CHUNK));
+	pawl_heads_find(e, &h);
 	for (h.first = 0; h.first < a->shared; h.first += h.n) {
 		h.n = (int)smaller(at_once, a->shared - h.first);
 		score_chunk(e, &h, start, max);
+		for (i = 0; i < h.n; i++)
+			max[i] = pawl_emit_lanes_max(e, max[i]);
+		for (i = 0; i < h.n; i += n) {
+			n = (int)smaller(most_weighed(e, &h), h.n - i);
+			weigh_heads(e, &h, i, n, start, max, sum);
+		}
 		for (i = 0; i < h.n; i++) {
-			top = pawl_emit_lanes_max(e, max[i]);
-			sum = weigh_chunk(e, &h, i, start, top);
 			head = iadd(
 				e, imul(e, unit->group, k64(e, a->shared)), k64(e, h.first + i));
 			part = pawl_attend_part(e, a, unit->row, head, unit->chunk);
-			pawl_emit_write(e, top, part, 4);
-			pawl_emit_write(e, sum, pawl_emit_at_bytes(e, part, 4), 4);
+			pawl_emit_write(e, max[i], part, 4);
+			pawl_emit_write(e, sum[i], pawl_emit_at_bytes(e, part, 4), 4);
 		}
 		sum_all_values(e, &h);
 	}

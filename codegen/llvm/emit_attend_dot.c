@@ -4,9 +4,27 @@
 #include "codegen/llvm/machine.h"
 #include "passes/cost.h"
 
+void
+pawl_heads_find(struct pawl_emit *e, struct pawl_heads *h)
+{
+	const struct pawl_step_op *op = h->a->op;
+	LLVMValueRef next = iadd(e, h->chunk_start, k64(e, PAWL_ATTEND_CHUNK));
+
+	h->slot = h->next_slot = NULL;
+	if (op->op == PAWL_OP_PAGED_ATTENTION && op->attrs.block % PAWL_ATTEND_CHUNK)
+		return;
+	/* The table of a paged cache says nothing beyond its end. */
+	if (op->op == PAWL_OP_PAGED_ATTENTION)
+		next = imin(e, next, k64(e, pawl_attend_most(op) - PAWL_ATTEND_CHUNK));
+	h->slot = pawl_attend_slot(e, h->a, h->unit->row, h->chunk_start);
+	h->next_slot = pawl_attend_slot(e, h->a, h->unit->row, next);
+}
+
 LLVMValueRef
 pawl_heads_slot(struct pawl_emit *e, const struct pawl_heads *h, LLVMValueRef position)
 {
+	if (h->slot)
+		return iadd(e, h->slot, isub(e, position, h->chunk_start));
 	return pawl_attend_slot(e, h->a, h->unit->row, position);
 }
 
@@ -104,32 +122,38 @@ prefetch_values(struct pawl_emit *e, const struct pawl_heads *h, LLVMValueRef po
 			n_columns * share);
 }
 
-void
-pawl_heads_prefetch_keys(struct pawl_emit *e, const struct pawl_heads *h, LLVMValueRef position)
+int64_t
+pawl_heads_key_bytes(const struct pawl_heads *h)
 {
 	const struct pawl_access *k = &h->a->op->inputs[1].access;
-	LLVMValueRef next = iadd(e, h->chunk_start, k64(e, PAWL_ATTEND_CHUNK));
-	LLVMValueRef index[4] = {k64(e, 0), h->unit->group, next}, i;
-	int64_t share = pawl_dtype_bytes(k->dtype, h->a->d);
+	bool are_rows = pawl_heads_keys_are_rows(h) && h->a->op->op == PAWL_OP_ATTENTION;
 
-	if (pawl_heads_keys_are_rows(h) && h->a->op->op == PAWL_OP_ATTENTION) {
-		index[2] = iadd(e, position, k64(e, PAWL_ATTEND_CHUNK));
-		prefetch(e, pawl_emit_row_address(e, k, 4, index), share);
+	return keys_are_lanes(k) || are_rows
+		       ? PAWL_ATTEND_CHUNK * pawl_dtype_bytes(k->dtype, h->a->d)
+		       : 0;
+}
+
+void
+pawl_heads_prefetch_keys(
+	struct pawl_emit *e, const struct pawl_heads *h, LLVMValueRef at, int64_t n_bytes)
+{
+	const struct pawl_access *k = &h->a->op->inputs[1].access;
+	/* Positions that lie together, whatever lies between them and the next. */
+	int64_t n = keys_are_lanes(k) ? LANES : 1, bytes = n * pawl_dtype_bytes(k->dtype, h->a->d);
+	LLVMValueRef last = k64(e, pawl_heads_key_bytes(h) - n_bytes), ahead, position;
+	LLVMValueRef index[4] = {k64(e, 0), h->unit->group};
+
+	at = imin(e, at, last);
+	ahead = imul(e, udiv(e, at, k64(e, bytes)), k64(e, n));
+	if (h->next_slot) {
+		index[2] = iadd(e, h->next_slot, ahead);
+	} else {
+		position = iadd(e, h->chunk_start, iadd(e, ahead, k64(e, PAWL_ATTEND_CHUNK)));
+		position = imin(e, position, k64(e, pawl_attend_most(h->a->op) - LANES));
+		index[2] = pawl_heads_slot(e, h, position);
 	}
-	if (!keys_are_lanes(k))
-		return;
-	i = isub(e, position, h->chunk_start);
-	if (h->a->op->op == PAWL_OP_PAGED_ATTENTION) {
-		/* Each 16 positions may lie elsewhere; the table says nothing beyond its end. */
-		next = iadd(e, next, iand(e, i, k64(e, -LANES)));
-		next = imin(e, next, k64(e, pawl_attend_most(h->a->op) - LANES));
-		index[2] = pawl_heads_slot(e, h, next);
-		i = iand(e, i, k64(e, LANES - 1));
-	}
-	prefetch(e,
-		pawl_emit_at(
-			e, pawl_emit_row_address(e, k, 4, index), imul(e, i, k64(e, share))),
-		share);
+	prefetch(e, pawl_emit_at(e, pawl_emit_row_address(e, k, 4, index), urem(e, at, k64(e, bytes))),
+		n_bytes);
 }
 
 /* Lane l of result i is lane i of vector l: four rounds of exchanging halves of halves. */

@@ -14,7 +14,12 @@ struct pawl_heads {
 	int64_t first; /* within those that share the key head */
 	int n;
 	LLVMValueRef chunk_start; /* position */
+	/* Where this chunk and the next begin if each lies in one piece; NULL: find every position. */
+	LLVMValueRef slot, next_slot;
 };
+
+/* The fields behind chunk_start, of which the first is set. */
+void pawl_heads_find(struct pawl_emit *e, struct pawl_heads *h);
 
 /* Where the key and value of a position lie; 16 from a multiple of 16 on are neighbours. */
 LLVMValueRef pawl_heads_slot(
@@ -34,8 +39,11 @@ bool pawl_heads_keys_are_rows(const struct pawl_heads *h);
 void pawl_heads_dot(struct pawl_emit *e, const struct pawl_heads *h, LLVMValueRef position,
 	int n_groups, LLVMValueRef *dot);
 
-/* While values are summed, the keys of the next chunk come in. */
+/* Bytes of the keys of a chunk, 0 where they lie so that nothing is fetched ahead. */
+int64_t pawl_heads_key_bytes(const struct pawl_heads *h);
+
+/* Fetches n_bytes (a constant) of the next chunk's keys from byte `at` (i64) on. */
 void pawl_heads_prefetch_keys(
-	struct pawl_emit *e, const struct pawl_heads *h, LLVMValueRef position);
+	struct pawl_emit *e, const struct pawl_heads *h, LLVMValueRef at, int64_t n_bytes);
 
 #endif
