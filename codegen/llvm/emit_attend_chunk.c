@@ -115,7 +115,7 @@ score_chunk(struct pawl_emit *e, const struct pawl_heads *h, LLVMValueRef start,
 }
 
 /* Bytes of the next chunk's keys that are fetched while a vector of scores is weighed. */
-enum { FETCHED_WITH_SCORES = 256 };
+enum { FETCHED_WITH_SCORES = 256, LINE = 64 };
 
 /* Scores of n heads from head i on to weights, and their sums. */
 static void
@@ -214,7 +214,7 @@ sum_all_values(struct pawl_emit *e, const struct pawl_heads *h)
 {
 	int64_t vectors = h->a->width / LANES,
 		at_once = smaller(most_accumulators(e) / h->n, vectors);
-	int64_t fetched, n_passes, whole;
+	int64_t fetched, n_passes, whole, lines;
 	struct pawl_loop loop = {.n = 0};
 	struct columns c = {.mask = NULL};
 
@@ -223,15 +223,16 @@ sum_all_values(struct pawl_emit *e, const struct pawl_heads *h)
 	whole = vectors / at_once * at_once;
 	n_passes = whole / at_once + (vectors > whole) + (h->a->width % LANES > 0);
 	fetched = most_weighed(e, h) * FETCHED_WITH_SCORES * PAWL_ATTEND_CHUNK / LANES;
+	lines = n_passes * PAWL_ATTEND_CHUNK * LINE;
 	if (h->first == 0 && pawl_heads_key_bytes(h) > fetched)
-		c.to_fetch = (pawl_heads_key_bytes(h) - fetched + 64 * n_passes * PAWL_ATTEND_CHUNK - 1) /
-			     (64 * n_passes * PAWL_ATTEND_CHUNK) * 64;
+		c.to_fetch = (pawl_heads_key_bytes(h) - fetched + lines - 1) / lines * LINE;
 	if (vectors) {
 		c.n = (int)at_once;
 		pawl_loop_begin(e, &loop, k64(e, 0), k64(e, whole * LANES), at_once * LANES);
 		c.first = loop.index;
+		c.fetched = udiv(e, loop.index, k64(e, at_once * LANES));
 		c.fetched = iadd(e, k64(e, fetched),
-			imul(e, loop.index, k64(e, c.to_fetch * PAWL_ATTEND_CHUNK / (at_once * LANES))));
+			imul(e, c.fetched, k64(e, PAWL_ATTEND_CHUNK * c.to_fetch)));
 		sum_values(e, h, &c);
 		pawl_loop_end(e, &loop);
 	}
