@@ -114,8 +114,28 @@ score_chunk(struct pawl_emit *e, const struct pawl_heads *h, LLVMValueRef start,
 		max[i] = loop.carried[i];
 }
 
-/* Bytes of the next chunk's keys that are fetched while a vector of scores is weighed. */
-enum { FETCHED_WITH_SCORES = 256, LINE = 64 };
+/* Heads that are weighed together. */
+static int64_t
+most_weighed(const struct pawl_emit *e, const struct pawl_heads *h)
+{
+	int64_t n = most_accumulators(e) / 4;
+
+	return smaller(n > 1 ? n : 1, h->n);
+}
+
+enum { LINE = 64, FETCHED_WITH_SCORES = 4 * LINE, SMALL_KEYS = 16 << 10 };
+
+/*
+ * Bytes of the next chunk's keys that are fetched while a vector of scores of each head is weighed.
+ * Where the keys of a chunk are larger they would drive the values out of the first cache.
+ */
+static int64_t
+fetched_with_scores(const struct pawl_emit *e, const struct pawl_heads *h)
+{
+	int64_t bytes = most_weighed(e, h) * FETCHED_WITH_SCORES;
+
+	return pawl_heads_key_bytes(h) > SMALL_KEYS || pawl_heads_key_bytes(h) < bytes ? 0 : bytes;
+}
 
 /* Scores of n heads from head i on to weights, and their sums. */
 static void
@@ -124,7 +144,7 @@ weigh_heads(struct pawl_emit *e, const struct pawl_heads *h, int i, int n, LLVMV
 {
 	LLVMValueRef shift[MAX_CARRIED], is_least, w, at;
 	struct pawl_loop loop = {.n = n};
-	int64_t bytes = n * FETCHED_WITH_SCORES;
+	int64_t bytes = h->first + i == 0 ? fetched_with_scores(e, h) : 0;
 	int j;
 
 	for (j = 0; j < n; j++) {
@@ -133,7 +153,7 @@ weigh_heads(struct pawl_emit *e, const struct pawl_heads *h, int i, int n, LLVMV
 		loop.carried[j] = LLVMConstNull(e->v16f32);
 	}
 	pawl_loop_begin(e, &loop, start, h->unit->end, LANES);
-	if (h->first + i == 0 && pawl_heads_key_bytes(h) > bytes)
+	if (bytes)
 		pawl_heads_prefetch_keys(e, h,
 			imul(e, isub(e, loop.index, h->chunk_start), k64(e, bytes / LANES)), bytes);
 	for (j = 0; j < n; j++) {
@@ -145,15 +165,6 @@ weigh_heads(struct pawl_emit *e, const struct pawl_heads *h, int i, int n, LLVMV
 	pawl_loop_end(e, &loop);
 	for (j = 0; j < n; j++)
 		sum[i + j] = pawl_emit_lanes_sum(e, loop.carried[j]);
-}
-
-/* Heads that are weighed together. */
-static int64_t
-most_weighed(const struct pawl_emit *e, const struct pawl_heads *h)
-{
-	int64_t n = most_accumulators(e) / 4;
-
-	return smaller(n > 1 ? n : 1, h->n);
 }
 
 /* Columns of the values that are accumulated together: n vectors, the last maybe under a mask. */
@@ -222,7 +233,7 @@ sum_all_values(struct pawl_emit *e, const struct pawl_heads *h)
 		at_once = 1;
 	whole = vectors / at_once * at_once;
 	n_passes = whole / at_once + (vectors > whole) + (h->a->width % LANES > 0);
-	fetched = most_weighed(e, h) * FETCHED_WITH_SCORES * PAWL_ATTEND_CHUNK / LANES;
+	fetched = fetched_with_scores(e, h) * PAWL_ATTEND_CHUNK / LANES;
 	lines = n_passes * PAWL_ATTEND_CHUNK * LINE;
 	if (h->first == 0 && pawl_heads_key_bytes(h) > fetched)
 		c.to_fetch = (pawl_heads_key_bytes(h) - fetched + lines - 1) / lines * LINE;
