@@ -11,6 +11,7 @@
  */
 #include "llama.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +104,17 @@ write_logits(struct llama_context *ctx, size_t n_vocab, int length, int first)
 	llama_batch_free(batch);
 }
 
+static int
+number(const char *text)
+{
+	char *end;
+	long n = strtol(text, &end, 10);
+
+	if (end == text || *end || n < 0 || n > INT_MAX)
+		fail("LENGTH, FIRST and THREADS are whole numbers");
+	return (int)n;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -120,12 +132,12 @@ main(int argc, char **argv)
 	if (argc == 3) {
 		print_ids(vocab);
 	} else {
-		int length = atoi(argv[3]);
+		int length = number(argv[3]);
 		enum ggml_type cache = strcmp(argv[2], "f32") ? GGML_TYPE_F16 : GGML_TYPE_F32;
 		struct llama_context *ctx =
-			new_context(model, cache, (uint32_t)length, atoi(argv[5]));
+			new_context(model, cache, (uint32_t)length, number(argv[5]));
 
-		write_logits(ctx, (size_t)llama_vocab_n_tokens(vocab), length, atoi(argv[4]));
+		write_logits(ctx, (size_t)llama_vocab_n_tokens(vocab), length, number(argv[4]));
 		llama_free(ctx);
 	}
 	llama_model_free(model);

@@ -164,17 +164,30 @@ make_memory(size_t n_bytes)
 	return memset(memory, 1, n_bytes);
 }
 
+/* The whole number that text is, 0: none from 1 to most. */
+static int
+count_of(const char *text, int most)
+{
+	char *end;
+	long n = strtol(text, &end, 10);
+
+	return end == text || *end || n < 1 || n > most ? 0 : (int)n;
+}
+
 int
 main(int argc, char **argv)
 {
 	static struct reader readers[MAX_THREADS];
 	static pthread_t threads[MAX_THREADS];
-	int n = argc == 3 ? atoi(argv[1]) : 0, megabytes = argc == 3 ? atoi(argv[2]) : 0;
+	int n = argc == 3 ? count_of(argv[1], MAX_THREADS) : 0;
+	int megabytes = argc == 3 ? count_of(argv[2], MAX_MEGABYTES) : 0;
 	size_t n_bytes = (size_t)megabytes << 20;
 	char *memory;
 
-	if (n < 1 || n > MAX_THREADS || megabytes < n || megabytes > MAX_MEGABYTES) {
-		fprintf(stderr, "usage: read_bandwidth THREADS MEGABYTES\n");
+	if (!n || megabytes < n) {
+		fprintf(stderr,
+			"usage: read_bandwidth THREADS MEGABYTES (1 to %d; as many to %d)\n",
+			MAX_THREADS, MAX_MEGABYTES);
 		return 2;
 	}
 	memory = make_memory(n_bytes);

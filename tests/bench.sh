@@ -3,7 +3,7 @@
 
 "$top_builddir/bench/read_bandwidth" 1 8 >"$dir/gbs"
 check "a bandwidth" grep -qE '^[1-9][0-9]*\.[0-9][0-9]$|^0\.[0-9]*[1-9]' "$dir/gbs"
-for words in "" "1" "0 8" "1 0" "2 1" "x 8" "257 512"; do
+for words in "" "1" "0 8" "1 0" "2 1" "x 8" "1x 8" "1 8.5" "257 512"; do
   status=0
   "$top_builddir/bench/read_bandwidth" $words >"$dir/out" 2>"$dir/err" || status=$?
   check "read_bandwidth '$words' is refused" test $status = 2
