@@ -348,8 +348,12 @@ pawl_kv_cache_is_shared(const struct pawl_kv_cache *cache)
 PAWL_EACH_TOKEN enum pawl_status
 pawl_kv_cache_own(struct pawl_kv_cache *cache, struct pawl_error *err)
 {
-	const struct pawl_kv_form form = pawl_kv_shape_form(&cache->shape);
+	struct pawl_kv_form form;
 
+	/* What a cache is made of is a sum over its layers: not for each token. */
+	if (pawl_kv_store_leave(&cache->store))
+		return PAWL_OK;
+	form = pawl_kv_shape_form(&cache->shape);
 	return pawl_kv_store_own(&cache->store, &form, err);
 }
 

@@ -123,9 +123,11 @@ pawl_kv_store_bump(struct pawl_kv_store *store, int32_t layer, int32_t which)
 PAWL_EACH_TOKEN void
 pawl_kv_store_set_len(struct pawl_kv_store *store, int64_t len)
 {
+	struct pawl_kv_tensor *end = store->tensors + n_tensors(store);
+
 	store->len = len;
-	for (int32_t i = 0; i < n_tensors(store); i++)
-		pawl_kv_store_bump(store, i / store->n_which, i % store->n_which);
+	for (struct pawl_kv_tensor *tensor = store->tensors; tensor < end; tensor++)
+		tensor->version += tensor->storage != NULL;
 }
 
 enum pawl_status
@@ -286,14 +288,20 @@ pawl_kv_store_is_shared(const struct pawl_kv_store *store)
 	       atomic_load_explicit(&store->sharing->n_caches, memory_order_acquire) > 1;
 }
 
-PAWL_EACH_TOKEN enum pawl_status
+PAWL_EACH_TOKEN bool
+pawl_kv_store_leave(struct pawl_kv_store *store)
+{
+	if (pawl_kv_store_is_shared(store))
+		return false;
+	leave(store);
+	return true;
+}
+
+enum pawl_status
 pawl_kv_store_own(
 	struct pawl_kv_store *store, const struct pawl_kv_form *form, struct pawl_error *err)
 {
-	if (pawl_kv_store_is_shared(store))
-		return pawl_kv_store_move(store, form, form, err);
-	leave(store);
-	return PAWL_OK;
+	return pawl_kv_store_leave(store) ? PAWL_OK : pawl_kv_store_move(store, form, form, err);
 }
 
 PAWL_EACH_TOKEN enum pawl_status

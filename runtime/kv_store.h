@@ -76,6 +76,8 @@ enum pawl_status pawl_kv_store_move(struct pawl_kv_store *store, const struct pa
 enum pawl_status pawl_kv_store_fork(struct pawl_kv_store *store, const struct pawl_kv_form *form,
 	struct pawl_kv_store *fork, struct pawl_error *err);
 bool pawl_kv_store_is_shared(const struct pawl_kv_store *store);
+/* Whether no other store has its storages: it forgets then that they were shared. */
+bool pawl_kv_store_leave(struct pawl_kv_store *store);
 /* Before a write: moves a store that is shared. */
 enum pawl_status pawl_kv_store_own(
 	struct pawl_kv_store *store, const struct pawl_kv_form *form, struct pawl_error *err);

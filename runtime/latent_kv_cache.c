@@ -232,8 +232,11 @@ pawl_latent_kv_cache_is_shared(const struct pawl_latent_kv_cache *cache)
 enum pawl_status
 pawl_latent_kv_cache_own(struct pawl_latent_kv_cache *cache, struct pawl_error *err)
 {
-	const struct pawl_kv_form form = pawl_latent_shape_form(&cache->shape);
+	struct pawl_kv_form form;
 
+	if (pawl_kv_store_leave(&cache->store))
+		return PAWL_OK;
+	form = pawl_latent_shape_form(&cache->shape);
 	return pawl_kv_store_own(&cache->store, &form, err);
 }
 
