@@ -77,13 +77,24 @@ end_trial(struct pawl_thread_guard *guard)
 	lengthen_patience(guard);
 }
 
+/*
+ * Whether the trial's runs so far are enough to know: with fewer threads, which may still be much slower
+ * than those that were disturbed, as long as all of them may take; with more, half as long again.
+ */
+static bool
+is_lost(const struct pawl_thread_guard *guard)
+{
+	if (guard->active < guard->before)
+		return guard->trial_ns > TRIAL_RUNS * guard->before_ns;
+	return guard->trial_ns / guard->n_trials > guard->before_ns + guard->before_ns / 2;
+}
+
 static void
 note_trial(struct pawl_thread_guard *guard, int64_t run_ns)
 {
 	guard->trial_ns += run_ns;
 	guard->n_trials++;
-	/* One run that took as long as all of them may is enough to know. */
-	if (guard->n_trials == TRIAL_RUNS || guard->trial_ns > TRIAL_RUNS * guard->before_ns)
+	if (guard->n_trials == TRIAL_RUNS || is_lost(guard))
 		end_trial(guard);
 }
 
