@@ -182,15 +182,15 @@ sum_values(struct pawl_emit *e, const struct pawl_heads *h, const struct columns
 	const struct pawl_access *v = &h->a->op->inputs[2].access;
 	struct pawl_loop loop = {.n = h->n * c->n};
 	struct pawl_position at = {.index = {k64(e, 0), h->unit->group}, .mask = c->mask};
-	LLVMValueRef head, part, w, value, slot;
+	LLVMValueRef head, part, w, value, slot, bytes;
 	int i, j;
 
 	for (i = 0; i < loop.n; i++)
 		loop.carried[i] = LLVMConstNull(e->v16f32);
 	pawl_loop_begin(e, &loop, h->unit->first, h->unit->end, 1);
 	if (c->to_fetch) {
-		slot = imul(e, isub(e, loop.index, h->unit->first), k64(e, c->to_fetch));
-		pawl_heads_prefetch_keys(e, h, iadd(e, c->fetched, slot), c->to_fetch);
+		bytes = imul(e, isub(e, loop.index, h->unit->first), k64(e, c->to_fetch));
+		pawl_heads_prefetch_keys(e, h, iadd(e, c->fetched, bytes), c->to_fetch);
 	}
 	slot = pawl_heads_slot(e, h, loop.index);
 	for (j = 0; j < c->n; j++) {
