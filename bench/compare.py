@@ -8,6 +8,7 @@ for what docs/performance.md shows.
 import datetime
 import itertools
 import json
+import math
 import os
 import subprocess
 import sys
@@ -69,6 +70,8 @@ def check(options):
         refuse("--activations: a16, a8 or both")
     if not (options.depths or options.prompts or options.batch or options.busy):
         refuse("nothing to measure")
+    if options.at_least is not None and not math.isfinite(options.at_least):
+        refuse("--at-least %s is no ratio" % options.at_least)
     if options.at_least is not None and not (options.depths or options.prompts):
         refuse("--at-least is about -d and -p, and neither is measured")
     is_file(options.model)

@@ -206,6 +206,10 @@ main(int argc, char **argv)
 	printf("%.2f\n", 1e-9 * best_of_ways(readers, n));
 	for (int i = 1; i < n; i++)
 		pthread_join(threads[i], NULL);
+	if (fflush(stdout)) {
+		fprintf(stderr, "read_bandwidth: standard output cannot be written\n");
+		return 1;
+	}
 	/* The sums are used, so that nothing of the reading can be left out. */
 	return readers->sum == 1 ? 3 : 0;
 }

@@ -7,7 +7,7 @@ those of the same files in a document and leave its others, and --svg draws toke
 import json
 
 import plot
-from checks import Parser, can_write, is_file, refuse, write_text
+from checks import Parser, can_write, finish, is_file, refuse, write_text
 from summary import Figure, Summary, is_pawl, quotient
 
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
@@ -20,13 +20,17 @@ def write_json(path, data):
     write_text(path, json.dumps(data, indent=1) + "\n")
 
 
+# What values of other kinds than write_json() writes lead to.
+DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
 def read_json(path):
     """What write_json() wrote for bench/compare.py."""
     is_file(path)
     try:
         with open(path, encoding="utf-8") as file:
             data = json.load(file)
-    except ValueError:
+    except (RecursionError, ValueError):
         refuse("%s: no JSON" % path)
     if not isinstance(data, dict) or KEYS - set(data):
         refuse("%s: not of bench/compare.py" % path)
@@ -203,13 +207,19 @@ def main():
         if path:
             can_write(path)
     runs = [read_json(path) for path in options.json]
+    try:
+        tables = titled(runs) if options.update else text(runs)
+        picture = plot.depths(Summary(runs[0])) if options.svg else None
+    except DAMAGE as error:
+        refuse("%s: not as bench/compare.py writes it (%s: %s)" %
+               (", ".join(options.json), type(error).__name__, error))
     if options.update:
-        update(options.update, titled(runs))
+        update(options.update, tables)
     else:
-        print(text(runs))
+        print(tables)
     if options.svg:
-        write_text(options.svg, plot.depths(Summary(runs[0])))
+        write_text(options.svg, picture)
 
 
 if __name__ == "__main__":
-    main()
+    finish(main)

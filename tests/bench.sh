@@ -9,6 +9,12 @@ for words in "" "1" "0 8" "1 0" "2 1" "x 8" "1x 8" "1 8.5" "257 512"; do
   check "read_bandwidth '$words' is refused" test $status = 2
 done
 
+if [ -w /dev/full ]; then
+  status=0
+  "$top_builddir/bench/read_bandwidth" 1 8 >/dev/full 2>"$dir/err" || status=$?
+  check "read_bandwidth says that it could not write" test $status = 1
+fi
+
 cat >"$dir/data.py" <<'PYTHON'
 import json, sys
 
@@ -154,6 +160,7 @@ compare '-t: no number of threads$' -t ''
 compare ".*-t.*: '' is no whole number" -t 1,
 compare '--activations: a16, a8 or both$' --activations a9
 compare 'nothing to measure$' -d '' -p ''
+compare '--at-least nan is no ratio$' --at-least nan
 compare '--at-least is about -d and -p, and neither is measured$' -d '' -p '' --batch 1 --at-least 1
 stops '^compare.py: .*/none: there is none$' compare.py "$dir/none" --build "$dir/built"
 stops '^compare.py: .*: no file$' compare.py "$dir" --build "$dir/built"
@@ -166,6 +173,15 @@ sed 's/"samples": .*/"samples": []}/' "$dir/run.json" >"$dir/nothing.json"
 stops '^report.py: .*: not of bench/compare.py$' report.py "$dir/empty.json"
 stops '^report.py: .*: no JSON$' report.py "$dir/no.json"
 stops '^report.py: .*: nothing was measured$' report.py "$dir/nothing.json"
+for damage in '"versions": "x"' '"bandwidth": []' '"machine": -1' '"samples": [1]' '"samples": {"a": 1}'; do
+  python3 -c 'import json, sys
+run = json.load(open(sys.argv[1]))
+run.update(json.loads("{%s}" % sys.argv[2]))
+json.dump(run, open(sys.argv[3], "w"))' "$dir/run.json" "$damage" "$dir/damaged.json"
+  stops '^report.py: .*/damaged.json: not as bench/compare.py writes it (' report.py "$dir/damaged.json"
+done
+printf '%100000s' '' | tr ' ' '[' >"$dir/deep.json"
+stops '^report.py: .*/deep.json: no JSON$' report.py "$dir/deep.json"
 stops '^report.py: .*/none: there is none$' report.py "$dir/none"
 stops '^report.py: .*: no place for figures: ' report.py "$dir/run.json" --update "$dir/no.json"
 check "the document stays" test "$(cat "$dir/no.json")" = x
